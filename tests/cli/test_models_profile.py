@@ -24,3 +24,9 @@ def test_a_name_that_is_none_is_told(treadle):
     assert (done.code, done.out) == (2, "")
     assert "did you mean 'openai:gpt-4o'" in " ".join(done.err.split())
     assert json.loads(treadle("models", "--json", "offline").out)["thinking"] is False
+
+
+def test_a_model_with_its_tools_in_text_needs_no_key_to_be_told_of(treadle):
+    found = json.loads(treadle("models", "--json", "text:tags:openai:gpt-5").out)
+    assert (found["model"], found["context_window"]) == ("text:tags:openai:gpt-5", 400_000)
+    assert json.loads(treadle("models", "--json", "text:offline").out)["model"] == "text:json:offline"

@@ -90,6 +90,44 @@ def test_a_fork_with_another_result_model_and_limit(shop: Any) -> None:
     assert [step["model"] for step in found["steps"]] == ["small", "other"]
 
 
+ODD = '''
+from treadle import Agent, tool
+from treadle.kernel.messages import AssistantMessage, ToolCall, Usage
+from treadle.models.port import ModelReply
+from treadle.testing import ScriptedModel
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Looks at something."""
+    return f"saw {what}"
+
+class Odd(ScriptedModel):
+    """Names its calls as some servers do."""
+
+    def _reply(self, turn, number):
+        if turn is not None:
+            return super()._reply(turn, number)
+        calls = [ToolCall(name, "look", '{"what": "tea"}') for name in ("functions.look:0", "call_1__thought__QUI=")]
+        return ModelReply(AssistantMessage(tuple(calls)), Usage(1, 1), "tool_calls")
+
+def says(request):
+    return None if request.step == 0 else f"Then {request.messages[-2].text}, {request.messages[-1].text}."
+
+agent = Agent(Odd(says, name="odd"), tools=[look], name="odd")
+'''
+
+
+@pytest.mark.parametrize("shown", ["functions%2Elook:0", "functions.look:0"])
+def test_another_result_names_a_call_as_it_is_shown_and_whatever_is_in_its_name(treadle: Any, shown: str) -> None:
+    (treadle.folder / "odd.py").write_text(ODD, encoding="utf-8")
+    assert treadle("ask", "Look.", "--agent", "odd:agent").out == "Then saw tea, saw tea.\n"
+    done = treadle(
+        "fork", "last", "--at", "1", "--agent", "odd:agent",
+        "--tool-result", f"{shown}=a=b", "--tool-result", "call_1__thought__QUI==none",
+    )  # fmt: skip
+    assert (done.code, done.out) == (0, "Then a=b, none.\n")
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

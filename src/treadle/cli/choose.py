@@ -16,10 +16,10 @@ from treadle.cli.settings import setting
 from treadle.cli.stored_keys import take_keys
 from treadle.kernel.errors import Misuse
 from treadle.models.named import in_text, model_from_name
-from treadle.models.names import OFFLINE, UnknownModel, is_known
+from treadle.models.names import OFFLINE, is_known
 from treadle.models.permission import VARIABLE
 from treadle.models.port import Model, is_model
-from treadle.models.providers import PROVIDERS, MissingKey, Provider
+from treadle.models.providers import PROVIDERS, Provider
 
 DEFAULT_MODELS = {
     "anthropic": "claude-sonnet-5-5",
@@ -156,7 +156,7 @@ def fault_in_model(name: str) -> str:
         return ""
     try:
         library_model(name)
-    except (UnknownModel, MissingKey, Misuse) as error:
+    except Misuse as error:
         return str(error)
     except click.UsageError as error:
         return error.message

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,23 +120,11 @@ def _tool_names(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]
         yield from ((tool.name, tool.description) for tool in skill.tools)
 
 
-def _tools(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
-    yield from _written(incomplete, _is_tool)
+def _of_runs(field: str, ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
+    yield from ((name, "") for name in sorted({getattr(info, field) for info in _infos(ctx)}) if name)
 
 
-def _agents(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
-    yield from _written(incomplete, _is_agent)
-
-
-def _agents_of_runs(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
-    yield from ((name, "") for name in sorted({info.agent for info in _infos(ctx)}) if name)
-
-
-def _models_of_runs(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
-    yield from ((name, "") for name in sorted({info.model for info in _infos(ctx)}) if name)
-
-
-def _written(incomplete: str, wanted: Callable[[ast.stmt], str]) -> Iterator[tuple[str, str]]:
+def _written(wanted: Callable[[ast.stmt], str], ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
     """What the Python files of a folder define, as FILE.py:NAME, and the files that define something."""
     folder = Path(os.path.dirname(incomplete.partition(":")[0]))
     for path in sorted(folder.glob("*.py"))[:_MOST]:
@@ -201,8 +190,8 @@ skill_folders = _offered(_skill_folders)
 settings = _offered(_settings)
 key_names = _offered(_key_names)
 sources = _offered(_sources)
-tools = _offered(_tools)
+tools = _offered(partial(_written, _is_tool))
 tool_names = _offered(_tool_names)
-agents = _offered(_agents)
-agents_of_runs = _offered(_agents_of_runs)
-models_of_runs = _offered(_models_of_runs)
+agents = _offered(partial(_written, _is_agent))
+agents_of_runs = _offered(partial(_of_runs, "agent"))
+models_of_runs = _offered(partial(_of_runs, "model"))

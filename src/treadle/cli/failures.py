@@ -152,12 +152,10 @@ def _users_own(error: BaseException) -> str | None:
 
 def _is_usage(error: Exception) -> bool:
     from treadle.kernel.errors import IllegalEvent, Misuse, PassesThrough
-    from treadle.models.names import UnknownModel
-    from treadle.models.providers import MissingKey
     from treadle.tools import BadTool
     from treadle.tools.server import ServerFailed
 
-    if isinstance(error, Misuse | BadTool | ServerFailed | IllegalEvent | PassesThrough | UnknownModel | MissingKey):
+    if isinstance(error, Misuse | BadTool | ServerFailed | IllegalEvent | PassesThrough):
         return True
     if type(error).__module__.startswith("treadle.analyst"):
         from treadle.analyst import AnalystError

@@ -96,6 +96,11 @@ def prose(text: str, *, err: bool = False, indent: str = "", most: int = 100_000
     return "\n".join(lines)
 
 
+def say(text: str) -> None:
+    """Prints a text on standard output that others had a part in."""
+    click.echo(prose(clean(text)))
+
+
 _WORD = re.compile(r"\s*\S*\d (?:%|s\b)\S*\s*|\s*\S+\s*|\s+")
 """What stays on one line: a word, a percentage with its sign, and seconds with theirs."""
 _PIECE = re.compile(r"[^,;]*[,;]+\s*|[^,;]+")

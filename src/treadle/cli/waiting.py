@@ -5,7 +5,7 @@ what the tool does to the world, the result that is in doubt, and what a yes wou
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -175,28 +175,23 @@ class Waiting:
         return found
 
     def answered(self, item: str) -> tuple[WaitingCall, str]:
-        """The call and the value that CALL=VALUE names. A call's name may have a "=" in it too.
+        """The call and the value that CALL=VALUE names.
 
         Raises:
             click.UsageError: no such call waits, or it is not CALL=VALUE; says which do.
         """
-        ends = [at for at, character in enumerate(item) if character == "=" and at]
-        if not ends:
-            raise click.BadParameter(f"{item!r} is not CALL=VALUE", param_hint="'--result'")
-        for at in reversed(ends):
-            if (found := self._find(item[:at])) is not None:
-                return found, item[at + 1 :]
-        return self._named(item[: ends[0]]), ""
+        name, value = call_and_value(item, self.find, "--result")
+        return self._named(name), value
 
     def _named(self, given: str) -> WaitingCall:
-        found = self._find(given)
+        found = self.find(given)
         if found is None:
             waiting = ", ".join(f"{call.name} ({visible(call.pending.tool)})" for call in self.calls)
             instead = f"these calls do: {waiting}" if waiting else f"the run {self._instead()}"
             raise click.UsageError(f"call {visible(given)!r} of run {self.run_id} does not wait; {instead}")
         return found
 
-    def _find(self, given: str) -> WaitingCall | None:
+    def find(self, given: str) -> WaitingCall | None:
         """The call that waits under that name, key, or id as the model gave it; as `treadle.drivers.answers` has it."""
         named = {name: call for call in self.calls for name in (call.name, call.pending.key)}
         if given in named or set("#/%") & set(given):
@@ -223,6 +218,24 @@ async def _looked_up(one: Pending, state: RunState, journal: Journal | None) -> 
     if maker is None:
         return WaitingCall(one, "")
     return WaitingCall(one, told_effect(maker, one.tool), maker.agent if one.run_id else "")
+
+
+def call_and_value(item: str, find: Callable[[str], object], option: str) -> tuple[str, str]:
+    """The call and the value in CALL=VALUE; a call's name may have a "=" in it too, so that the longest is taken.
+
+    Args:
+        item: what the command line says.
+        find: what a name stands for; None where there is no such call.
+        option: the option that says it.
+
+    Raises:
+        click.BadParameter: it is not CALL=VALUE.
+    """
+    ends = [at for at, character in enumerate(item) if character == "=" and at]
+    if not ends:
+        raise click.BadParameter(f"{item!r} is not CALL=VALUE", param_hint=f"'{option}'")
+    end = next((at for at in reversed(ends) if find(item[:at]) is not None), ends[0])
+    return item[:end], item[end + 1 :]
 
 
 def read_arguments(text: str) -> dict[str, Any]:

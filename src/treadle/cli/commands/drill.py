@@ -9,7 +9,7 @@ from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.mapped import map_option, names_of
 from treadle.cli.table import print_table
-from treadle.cli.terminal import clean, print_json, prose
+from treadle.cli.terminal import print_json, say
 from treadle.cli.working import working
 from treadle.visible import as_shown, seen
 
@@ -55,7 +55,7 @@ def drill(
     for letter, side in (("A", found.a), ("B", found.b)):
         _print(letter, side)
     pairs = "1 pair" if found.pairs == 1 else f"{found.pairs:,} pairs"
-    _say(found.note or f"{pairs}: a row of A and one of B that alone have their amount.")
+    say(found.note or f"{pairs}: a row of A and one of B that alone have their amount.")
     return 0
 
 
@@ -73,10 +73,6 @@ def _key(given: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _say(text: str) -> None:
-    click.echo(prose(clean(text)))
-
-
 def _print(letter: str, side: "Lines") -> None:
     count = sum(line.times for line in side.rows)
     shown = (
@@ -84,9 +80,9 @@ def _print(letter: str, side: "Lines") -> None:
         if count == side.total_rows
         else f"the {count:,} largest of {side.total_rows:,} rows"
     )
-    _say(f"{letter}: {side.source}, {shown}, {side.told}")
+    say(f"{letter}: {side.source}, {shown}, {side.told}")
     if side.filters:
-        _say(f"where {' and '.join(side.filters)}")
+        say(f"where {' and '.join(side.filters)}")
     if not side.rows:
         click.echo()
         return

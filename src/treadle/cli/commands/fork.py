@@ -1,7 +1,7 @@
 """`treadle fork`: going on from a step of a run as a run of its own."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,10 +17,12 @@ from treadle.cli.exits import exit_code
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
 from treadle.cli.storage import find_run, no_runs, opened
-from treadle.cli.waiting import Waiting, read_value
+from treadle.cli.waiting import Waiting, call_and_value, read_value
 from treadle.cli.watch import Watch
 from treadle.journal import Journal
 from treadle.journal.ones_own import read_of, standing_of
+from treadle.kernel.names import escaped
+from treadle.kernel.state import RunState
 from treadle.result import RunResult
 
 
@@ -45,15 +47,17 @@ def fork(
     RUN is its id, a beginning of it, or "last". What the steps before did is done, and is not repeated. A run that your
     program began is forked with its agent: --agent module:name; --model then replaces that agent's model.
     """
-    return asyncio.run(_forked(run, at, message, _results(results), options, output))
+    return asyncio.run(_forked(run, at, message, results, options, output))
 
 
-def _results(given: tuple[str, ...]) -> dict[str, Any]:
+def _results(given: Sequence[str], source: RunState) -> dict[str, Any]:
+    """Other results by the ids of calls, which are named by them or as they are shown."""
+    made = [record.id for step in source.steps for record in step.calls]
+    ids = {name: call_id for call_id in made for name in (call_id, escaped(call_id))}
     found: dict[str, Any] = {}
     for item in given:
-        call, equals, value = item.partition("=")
-        if not equals or not call:
-            raise click.BadParameter(f"{item!r} is not CALL=VALUE", param_hint="'--tool-result'")
+        name, value = call_and_value(item, ids.get, "--tool-result")
+        call = ids.get(name, name)
         if call in found:
             raise click.BadParameter("a call is given two results", param_hint="'--tool-result'")
         found[call] = read_value(value)
@@ -64,7 +68,7 @@ async def _forked(
     run: str,
     at: int,
     message: str | None,
-    results: Mapping[str, Any],
+    results: Sequence[str],
     options: Options,
     output: Output,
 ) -> int:
@@ -83,7 +87,7 @@ async def _forked(
             source.run_id,
             at=at,
             message=message,
-            tool_results=results,
+            tool_results=_results(results, source),
             model=None if options.model is None else agent.model,
             limits=None if limits == source.limits else limits,
             user=options.user,

@@ -15,7 +15,9 @@ from treadle.cli.stored_keys import take_keys
 from treadle.cli.table import print_table
 from treadle.cli.terminal import note, print_json, prose
 from treadle.kernel.messages import Usage
-from treadle.models.names import OFFLINE, is_known, model_from_name
+from treadle.models.named import in_text
+from treadle.models.names import is_known, model_from_name
+from treadle.models.port import Model
 from treadle.models.profile import profile_of
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.sound import cost_of
@@ -54,8 +56,7 @@ def models(name: str | None, as_object: bool) -> int:
 
 
 def _what(name: str, as_object: bool) -> int:
-    # No key is needed to say what a model can do.
-    model = model_named(name) if name == OFFLINE or not is_known(name) else model_from_name(name, api_key="not needed")
+    model = _without_key(name)
     profile = to_builtins(profile_of(model))
     profile["price_known"] = cost_of(model, Usage(1, 1)) is not None
     if as_object:
@@ -69,6 +70,14 @@ def _what(name: str, as_object: bool) -> int:
     ]  # fmt: skip
     print_table([model.name, "as far as it is known"], rows)
     return 0
+
+
+def _without_key(name: str) -> Model:
+    """The model of that name; no key is needed to say what it can do."""
+    inner = in_text(name)
+    if inner is not None:
+        return inner.around(_without_key(inner.name))
+    return model_from_name(name, api_key="not needed") if is_known(name) else model_named(name)
 
 
 def _described(provider: Provider, served: list[str] | None) -> dict[str, Any]:

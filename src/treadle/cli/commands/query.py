@@ -12,7 +12,7 @@ from treadle.cli.conditions import filters_of, subtotals_option, where_option
 from treadle.cli.differences import indented
 from treadle.cli.mapped import names_in
 from treadle.cli.table import print_table
-from treadle.cli.terminal import clean, note, print_json, prose, set_off
+from treadle.cli.terminal import clean, note, print_json, say, set_off
 from treadle.cli.working import working
 from treadle.visible import seen
 
@@ -93,7 +93,7 @@ def _require_known(catalog: "Catalog", source: str) -> None:
 
 
 def _print(found: "QueryResult", split: bool) -> None:
-    click.echo(prose(clean(found.source + (f" where {' and '.join(found.filters)}" if found.filters else ""))))
+    say(found.source + (f" where {' and '.join(found.filters)}" if found.filters else ""))
     click.echo()
     figures = [f"{name} ({found.units[name]})" if name in found.units else name for name in found.measures]
     keys = list(found.dimensions)
@@ -117,7 +117,7 @@ def _print(found: "QueryResult", split: bool) -> None:
     parts = ", each part counted of a row that a mapping splits" if split else ""
     click.echo(f"{rows_of} of {clean(found.source)}{parts}")
     for warning in found.warnings:
-        click.echo(prose(clean(f"Warning: {warning}")))
+        say(f"Warning: {warning}")
 
 
 def _totals(found: "QueryResult") -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from treadle.cli.differences import say_conditions
 from treadle.cli.exits import ExitCode
 from treadle.cli.mapped import map_option, names_in, names_of
 from treadle.cli.table import print_table
-from treadle.cli.terminal import clean, print_json, prose
+from treadle.cli.terminal import print_json, say
 from treadle.cli.working import working
 from treadle.visible import seen
 
@@ -60,7 +60,7 @@ def rows(
     if as_json:
         print_json(found.to_dict())
     else:
-        _say(_counted(found))
+        say(_counted(found))
         say_conditions(found)
         listed = [
             (column.column, f"{column.rows:,}", ", ".join(map(seen, one.key.values())), seen(one.a), seen(one.b))
@@ -69,7 +69,7 @@ def rows(
         if listed:
             print_table(["column", "rows that differ", "key", "A", "B"], listed, right=["rows that differ"])
         if found.not_compared:
-            _say(f"Not compared: {', '.join(found.not_compared)}. Figures are compared by `treadle compare`.")
+            say(f"Not compared: {', '.join(found.not_compared)}. Figures are compared by `treadle compare`.")
     return ExitCode.DIFFERS if fail and not same else ExitCode.FINISHED
 
 
@@ -82,7 +82,3 @@ def _counted(found: "RowComparison") -> str:
         f"{found.differing:,} different, {found.missing_in_a:,} not in {found.source_a}, "
         f"{found.missing_in_b:,} not in {found.source_b}, {found.repeated:,} in several rows"
     )
-
-
-def _say(text: str) -> None:
-    click.echo(prose(clean(text)))
