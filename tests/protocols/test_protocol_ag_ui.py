@@ -3,6 +3,7 @@
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any
 
 import httpx2
@@ -416,6 +417,7 @@ def test_a_post_that_makes_no_sense_is_refused(client: Client, wrong: Any) -> No
         ({"mimeType": "image/png", "url": "https://e.example/a"}, Image(None, "https://e.example/a", "image/png")),
         ({"mimeType": "text/plain", "data": "aGk=", "filename": "a.txt"}, File(b"hi", None, "text/plain", "a.txt")),
         ({"mimeType": "image/png", "id": "kept-elsewhere"}, "messages[0].content[0].url must be a text"),
+        ({"mimeType": "image/png", "url": Decimal("1.5")}, "url must be a text, and is a number"),
         ({"mimeType": "image/png", "url": "file:///etc/passwd"}, "must be a data: or https: URL"),
     ],
 )

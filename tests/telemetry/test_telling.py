@@ -81,6 +81,21 @@ async def test_what_is_not_taken_away_is_bounded(
     assert "does more than is taken away, and is not traced any further" in caplog.text
 
 
+async def test_a_run_that_found_no_place_is_told_once_there_is_one(
+    received: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("treadle.telemetry.worker.MOST", 0)
+    one = received()
+
+    def says(request: Any) -> Any:
+        monkeypatch.setattr("treadle.telemetry.worker.MOST", 9)
+        return "Done." if request.step else [LOOK]
+
+    await Agent(ScriptedModel(says), tools=[look], telemetry=one.telemetry).run("Go.")
+    assert one.telemetry.flush(30)
+    assert len(one.spans) == 4
+
+
 def test_a_program_ends_while_its_exporter_hangs() -> None:
     program = """
 import threading

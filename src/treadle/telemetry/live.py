@@ -94,8 +94,10 @@ class Telemetry:
             else:
                 watched.given_up = True
             if not watched.queued:
+                # Before it is put: it may be told before this goes on.
                 watched.queued = True
-                put(watched)
+                if not put(watched):
+                    watched.queued = False
 
         return happened
 

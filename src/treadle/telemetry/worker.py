@@ -1,7 +1,7 @@
 """Worker: a thread that takes what is to be told away from those who run agents, and tells it.
 
 Nothing that happens in it can hurt a run: what raises is logged, once a minute at most; what hangs keeps the thread,
-and what waits has a bound, past which what comes is counted and left out.
+and what waits has a bound, past which nothing is taken.
 """
 
 import atexit
@@ -42,16 +42,17 @@ class Worker:
         self._pid = os.getpid()
         self._said = -_QUIET
 
-    def put(self, thing: Any) -> None:
-        """Has `thing` told; waits for nothing and raises nothing."""
+    def put(self, thing: Any) -> bool:
+        """Has `thing` told, and says whether there was a place for it; waits for nothing and raises nothing."""
         queue = self._queue
         if self._pid != os.getpid():
             self._begin_anew()
         if len(queue) >= MOST:
-            return
+            return False
         queue.append(thing)
         if not self._news.is_set():
             self._wake()
+        return True
 
     def _begin_anew(self) -> None:
         """In a process that was forked from the one that had the thread, which tells what was put until then."""

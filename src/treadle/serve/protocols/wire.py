@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -261,5 +262,6 @@ def _kind(value: Any) -> str:
         bool: "true or false",
         int: "a number",
         float: "a number",
+        Decimal: "a number",
     }
     return "missing" if value is None else words.get(type(value), "something else")
