@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -125,45 +126,32 @@ def _no_place(target: Path) -> str:
     return ""
 
 
+@dataclass(slots=True)
 class Chat:
     """A conversation under way."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        limits: Limits,
-        user: str | None,
-        journal: Journal | None,
-        then: NextCommand | None,
-        conversation: Conversation,
-        person: Person,
-        runner: asyncio.Runner,
-        save: str | None,
-        tracing: bool,
-        quiet: bool,
-    ) -> None:
-        self._agent = agent
-        self._limits = limits
-        self._user = user
-        self._journal = journal
-        self._next = then
-        self._conversation = conversation
-        self._person = person
-        self._runner = runner
-        self._save = save
-        self._tracing = tracing
-        self._quiet = quiet
-        self._last: RunResult | None = None
-        self._is_kept = True
+    agent: Agent
+    limits: Limits
+    user: str | None
+    journal: Journal | None
+    then: NextCommand | None
+    conversation: Conversation
+    person: Person
+    runner: asyncio.Runner
+    save: str | None
+    tracing: bool
+    quiet: bool
+    last: RunResult | None = None
+    is_kept: bool = True
 
     def go_on(self) -> int:
         """Reads and answers until the person leaves; returns the exit code."""
         left = False
         while not left:
             try:
-                line = self._person.line("you>")
+                line = self.person.line("you>")
             except KeyboardInterrupt:
-                if not self._person.interactive:
+                if not self.person.interactive:
                     raise
                 click.echo("\n(Ctrl-D leaves)", err=True)
                 continue
@@ -171,7 +159,7 @@ class Chat:
                 break
             if line.strip().lower() in LEAVING:
                 break
-            skilled = self._agent.skills.said(line.strip(), self._conversation.messages)
+            skilled = self.agent.skills.said(line.strip(), self.conversation.messages)
             if line.partition(" ")[0].strip() in COMMANDS or (line.startswith("/") and skilled is None):
                 with answering():
                     left = self._command(line)
@@ -180,9 +168,9 @@ class Chat:
             elif line.strip():
                 left = not self._answer(line)
         code = ExitCode.FINISHED
-        if not self._person.interactive and self._last is not None:
-            code = exit_code(self._last.stop)
-        return code if code or self._is_kept else ExitCode.USAGE
+        if not self.person.interactive and self.last is not None:
+            code = exit_code(self.last.stop)
+        return code if code or self.is_kept else ExitCode.USAGE
 
     def _command(self, line: str) -> bool:
         """Carries out a line that begins with a slash; whether it was the last."""
@@ -193,12 +181,12 @@ class Chat:
             case "/help":
                 click.echo(HELP)
             case "/tools":
-                for tool in self._agent.tools.values():
+                for tool in self.agent.tools.values():
                     click.echo(clean(f"{tool.name} [{tool.effect}]: {shorten(tool.description, 100)}"))
             case "/why":
                 self._why()
             case "/save":
-                target = rest.strip() or self._save
+                target = rest.strip() or self.save
                 if target is None:
                     note("name a file: /save FILE")
                 elif fault := _no_place(Path(target).expanduser()):
@@ -210,64 +198,64 @@ class Chat:
         return False
 
     def _why(self) -> None:
-        if self._last is None:
+        if self.last is None:
             note("nothing has been answered yet")
         else:
-            print_why(fold_all(self._last.events))
+            print_why(fold_all(self.last.events))
 
     def _saved(self, target: str) -> bool:
-        self._is_kept = False
+        self.is_kept = False
         try:
-            self._conversation.save(Path(target).expanduser())
+            self.conversation.save(Path(target).expanduser())
         except OSError as error:
             note(f"the conversation cannot be saved to {target}: {error.strerror}")
         else:
-            self._is_kept = True
-        return self._is_kept
+            self.is_kept = True
+        return self.is_kept
 
     def _answer(self, question: str | UserMessage) -> bool:
         """Answers one question; whether the conversation goes on."""
-        said, limits, user = self._conversation, self._limits, self._user
-        begin = partial(self._agent.run, question, conversation=said, limits=limits, user=user)
+        said, limits, user = self.conversation, self.limits, self.user
+        begin = partial(self.agent.run, question, conversation=said, limits=limits, user=user)
         result = self._carried(lambda see: begin(on_event=see))
         left = False
         while result is not None and result.pending:
             waiting = self._waiting(result)
             if left:
-                closing(result, waiting, self._agent.tools, self._next)
+                closing(result, waiting, self.agent.tools, self.then)
                 break
-            answers, left = decide(self._person, waiting.calls, self._agent.tools)
+            answers, left = decide(self.person, waiting.calls, self.agent.tools)
             if answers:
-                going_on = partial(resumed, self._agent, result, answers, conversation=self._conversation)
+                going_on = partial(resumed, self.agent, result, answers, conversation=self.conversation)
                 result = self._carried(going_on, result)
-        ours = result is not None and not self._quiet and self._agent.name == COMMAND_LINE
+        ours = result is not None and not self.quiet and self.agent.name == COMMAND_LINE
         asked = question if isinstance(question, str) else question.text
-        if result is not None and ours and (hint := for_the_analyst(asked, result, self._agent)):
+        if result is not None and ours and (hint := for_the_analyst(asked, result, self.agent)):
             note(prose(hint, err=True))
-        if result is not None and self._save is not None:
-            self._saved(self._save)
-        return not self._person.gone
+        if result is not None and self.save is not None:
+            self._saved(self.save)
+        return not self.person.gone
 
     def _waiting(self, result: RunResult) -> Waiting:
-        return self._runner.run(Waiting.of(result.events, self._journal or result.sub_runs))
+        return self.runner.run(Waiting.of(result.events, self.journal or result.sub_runs))
 
     def _carried(self, start: Start, earlier: RunResult | None = None) -> RunResult | None:
         """Carries a run and shows it; None if it could not be."""
         answer = AnswerView()
-        views: list[View] = [answer, *([trace(texts=False)] if self._tracing else [])]
-        watch = Watch(views, () if earlier is None else earlier.events, quiet=self._quiet)
+        views: list[View] = [answer, *([trace(texts=False)] if self.tracing else [])]
+        watch = Watch(views, () if earlier is None else earlier.events, quiet=self.quiet)
         try:
-            result = self._runner.run(watch.carry(start))
+            result = self.runner.run(watch.carry(start))
         except KeyboardInterrupt:
             note("stopped before it began")
             return None
         except (Misuse, PassesThrough) as error:
-            if not self._person.interactive:
+            if not self.person.interactive:
                 raise
             note(set_off(f"Error: {in_options(error)}"))
             return None
-        self._last = result
+        self.last = result
         answer.complete(result.text)
-        if not (self._quiet or result.pending):
-            closing(result, self._waiting(result), self._agent.tools, self._next)
+        if not (self.quiet or result.pending):
+            closing(result, self._waiting(result), self.agent.tools, self.then)
         return result
