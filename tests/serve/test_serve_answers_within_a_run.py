@@ -1,9 +1,10 @@
 """What goes on from an answer of a run that was spoken to while it waited knows nothing of what was said after it."""
 
+import asyncio
 import json
 
 import pytest
-from served import serving
+from served import serving, until
 from test_serve_chats import held, run_of
 from test_serve_once import message, post
 from test_serve_turns_of_responses import given_for
@@ -65,6 +66,55 @@ async def test_a_message_to_a_run_that_waited_is_answered_anew_or_said_in_other_
             ("assistant", ["step-start", f"{len(asked)}: {words}"]),
         ]
         assert found[1][0] == run_id
+
+
+@pytest.mark.parametrize("words", ["quick", "slowly"])
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_message_to_a_run_under_way_is_answered_anew_or_said_in_other_words(words, times, gate):
+    """The model was shown what the new message replaced, and the answer to that."""
+    asked = []
+
+    @tool(effect="read")
+    async def wait() -> str:
+        """Waits."""
+        await gate.wait()
+        return "it has come"
+
+    def turn(request):
+        asked.append([one.text for one in request.messages if one.role != "system"])
+        return ("hm", [("wait", {})]) if len(asked) == 1 else f"{len(asked)}: {request.messages[-1].text}"
+
+    async with serving(
+        app([Agent(ScriptedModel(turn), tools=[wait], name="clerk")], journal=MemoryJournal())
+    ) as client:
+
+        async def has(kind):
+            runs = (await client.get("/api/runs")).json()["runs"]
+            return runs and kind in (await client.get(f"/api/runs/{runs[0]['id']}/events")).text and runs[0]["id"]
+
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(run_of(client, "clerk", message("go")))
+            run_id = await until(lambda: has("tool_started"))
+            so = [message("go"), message("hm", run_id, "assistant")]
+            second = group.create_task(run_of(client, "clerk", *so, message("quick", "m2")))
+            await until(lambda: has("message_added"))
+            gate.set()
+        assert first.result() == second.result() == run_id
+        more = {"trigger": "regenerate-message"} if words == "quick" else {"messageId": "m2"}
+        for _ in range(times):
+            anew = await run_of(client, "clerk", *so, message(words, "m2"), **more)
+        assert asked[-1] == ["go", "hm", "it has come", words]
+        assert await held(client, "clerk") == [
+            (f"{run_id}:asked", "user", ["go"]),
+            (run_id, "assistant", ["step-start", "hm", "output-available"]),
+            (f"{anew}:asked", "user", [words]),
+            (anew, "assistant", ["step-start", f"{len(asked)}: {words}"]),
+        ]
+        # What comes after that answer, and is said anew, knows of all of it.
+        so = [*so, message(words, "m2"), message("", anew, "assistant")]
+        await run_of(client, "clerk", *so, message("so?", "m3"))
+        await run_of(client, "clerk", *so, message("so?", "m3"), trigger="regenerate-message")
+        assert asked[-1] == ["go", "hm", "it has come", words, f"{len(asked) - 2}: {words}", "so?"]
 
 
 async def test_what_is_said_after_the_answer_to_such_a_message_knows_of_it():

@@ -56,6 +56,10 @@ def _responses(talk, run_id, call, approval, verb, given, words, name):
     return "/v1/responses", {"model": "clerk", "previous_response_id": f"resp_{run_id}_0", "input": [item, *said]}
 
 
+def _message(name, text):
+    return {"id": name, "role": "user", "parts": [{"type": "text", "text": text}]}
+
+
 class Posts(Servers):
     """What may be asked of two servers, and what front ends post to them of calls and of answers that there are."""
 
@@ -184,7 +188,30 @@ class Posts(Servers):
         runs = [one for one in self.world.runs if self.world.line(one).conversation == talk]
         return [*runs, *[f"{one}:{at}" for one in runs for at, _ in said_in_pauses(self.world.shared._runs[one])]]
 
-    async def _asked_anew(self, which, talk, at, word, paces, both, late):
+    @rule(which=server, talk=talks, turns=place, paces=st.tuples(pace, pace), both=st.booleans(), late=place)
+    def say_something_to_what_is_under_way_and_then_in_other_words(self, which, talk, turns, paces, both, late):
+        """Once the run has ended: that goes on from before it was said."""
+
+        async def work():
+            status, answer = await self._begin(which, "wait", talk)
+            if status != 201:
+                return
+            run_id, number = answer["id"], self.world.next()
+            await self.world.turns(turns * 10)
+            said = _message(f"m{number}", f"talk {number}")
+            body = {"id": talk, "messages": [{"id": run_id, "role": "assistant", "parts": []}, said]}
+            status, said_to, _ = await self.world.servers[which].send("/ai-sdk/clerk", body)
+            if status == 200:
+                self.world.remember(said_to, f"talk {number}")
+            await self.world.settle()
+            if (status, said_to) != (200, run_id) or self.newest(talk).run_id != run_id:
+                return
+            names = ["", *self._answers_of(talk)]
+            await self._asked_anew(which, talk, names.index(run_id), "talk", paces, both, late, number)
+
+        self.do(work())
+
+    async def _asked_anew(self, which, talk, at, word, paces, both, late, instead=None):
         names = ["", *self._answers_of(talk)]
         after, before = names[at % len(names)], {*self.world.shared._runs}
         for one, set_to in zip(self.world.servers, paces, strict=True):
@@ -194,7 +221,7 @@ class Posts(Servers):
             await self.world.turns(late * 3 * (one != which))
             text = f"{word} {self.world.next()}"
             shown = [{"id": after, "role": "assistant", "parts": []}] if after else []
-            said = {"id": f"m{text}", "role": "user", "parts": [{"type": "text", "text": text}]}
+            said = _message(f"m{text if instead is None else instead}", text)
             body = {"id": talk, "trigger": "regenerate-message", "messages": [*shown, said]}
             status, run_id, answer = await self.world.servers[one].send("/ai-sdk/clerk", body)
             assert status in (None, 200, 409, 503), answer
@@ -206,7 +233,7 @@ class Posts(Servers):
         for run_id in {*self.world.shared._runs} - before:
             (first, *_) = self.world.shared._runs[run_id]
             if isinstance(first.messages[-1], UserMessage):
-                self.world.anew[run_id] = after
+                self.world.anew[run_id] = after, f"talk {instead}"
 
 
 TestPosts = Posts.TestCase

@@ -250,7 +250,7 @@ class World:
             for (line, events), (after, later) in pairwise(found):
                 if any(one.conversation == name and _age(line) < _age(one) < _age(after) for one in self.gone):
                     continue
-                source = self.anew.get(after.run_id, line.run_id)
+                source, instead = self.anew.get(after.run_id, (line.run_id, ""))
                 run_id, _, number = source.partition(":")
                 if run_id and run_id not in self.shared._runs:
                     continue
@@ -258,6 +258,7 @@ class World:
                 said = [] if events is None else _ends_with(events)
                 if after.run_id in self.anew and events is not None:
                     since = [text for paused, text in said_in_pauses(events) if paused > int(number or 0)][:1]
+                    since = [instead] if instead in _said_to(events) else since
                     said = said[: next((i for i, one in enumerate(said) if [one.text] == since), None)]
                 assert before == said, (
                     f"run {after.run_id} does not go on from {source}: {events and _kinds(events)}, "

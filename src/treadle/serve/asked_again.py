@@ -85,7 +85,7 @@ class AskedAgain:
                 elif isinstance(event, StepPrepared):
                     after = 0
                 elif isinstance(event, MessageAdded) and posting.is_named(event.origin):
-                    if posting.digest and event.origin != posting.said:
+                    if posting.digest and not f"{event.origin} ".startswith(f"{posting.origin} "):
                         raise _unfit(line.run_id)
                     await self._gone_on(Whose(line.run_id, line.user, line.agent), line.run_id, user)
                     return SaidBefore(line.run_id, after or number - 1, event.message.text)

@@ -30,6 +30,7 @@ from treadle.kernel.stop import Stop
 from treadle.serve.conversations import Conversations
 from treadle.serve.live import STOPPED, Live
 from treadle.serve.refused import Refused, kept, of_journal
+from treadle.serve.turns import Place
 from treadle.serve.user import User
 from treadle.serve.views import Views
 from treadle.serve.whose import Whose
@@ -108,7 +109,7 @@ class Carrying:
         asked: Asked,
         tools: Sequence[Tool],
         conversation: str | None,
-        after: str | None,
+        after: Place | None,
     ) -> str:
         """The id of a run that is begun for the user.
 

@@ -17,7 +17,7 @@ from treadle.serve.protocols.moves import Asked, Ended, Move, Said
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.telling import Branch
-from treadle.serve.turns import asked_in_pauses
+from treadle.serve.turns import Turn, asked_in_pauses
 from treadle.serve.user import User
 
 MOST: Final = 100
@@ -54,8 +54,8 @@ async def _held(
     await runs.live.settled(last.run_id)
     held, (chain, before) = Held(version), await _chain(runs, user, lines, last)
     held.earlier(before, f"{conversation}:before")
-    for line, end in chain:
-        await _told(runs, user, line, held, end)
+    for line, turn in chain:
+        await _told(runs, user, line, held, turn)
     if (await runs.views.describe(user, last.run_id)).driven:
         held.without_last()
     return held.messages
@@ -63,20 +63,20 @@ async def _held(
 
 async def _chain(
     runs: Runs, user: User, lines: Sequence[RunInfo], last: RunInfo
-) -> tuple[Sequence[tuple[RunInfo, int | None]], Sequence[Message]]:
+) -> tuple[Sequence[tuple[RunInfo, Turn | None]], Sequence[Message]]:
     """The runs that what `last` knows was said in, it the last of them, and what was said before the first of them.
 
     An answer that was asked for anew, or a message that was said in other words, is not followed by what it replaced:
-    of a run that waited and was then spoken to, there may be the answers up to an event.
+    of a run that was spoken to, there may be what it had answered by then.
     """
-    chain: list[tuple[RunInfo, int | None]] = [(last, None)]
+    chain: list[tuple[RunInfo, Turn | None]] = [(last, None)]
     before = await _before(runs, user, last)
     ended = [one for one in lines if one.status == "finished" and one.stop != BESIDE and one.run_id != last.run_id]
     for line in ended:
         turns = await runs.conversations.turns(line) if before else ()
         for turn in reversed(turns):
             if turn.said == before:
-                chain.append((line, turn.end))
+                chain.append((line, turn))
                 before = await _before(runs, user, line)
                 break
     return chain[::-1], before
@@ -88,10 +88,10 @@ async def _before(runs: Runs, user: User, line: RunInfo) -> Sequence[Message]:
     return said_before(first.event)
 
 
-async def _told(runs: Runs, user: User, line: RunInfo, held: Held, end: int | None) -> None:
+async def _told(runs: Runs, user: User, line: RunInfo, held: Held, until: Turn | None) -> None:
     """A run: what it was asked and says, and each message that was said to it while it waited, with its answer.
 
-    From event `end` on only what came of calls that were made before.
+    After the answer that it is told `until` only what came of calls that were made before.
     """
     run_id = line.run_id
     branch = Branch(runs, user, run_id)
@@ -102,7 +102,8 @@ async def _told(runs: Runs, user: User, line: RunInfo, held: Held, end: int | No
     said = ""
     held.run_begins()
     for number, event in events:
-        over = end is not None and number >= end
+        over = until is not None and until.end is not None and number >= until.end
+        unsaid = until is not None and until.asked is not None and number >= until.asked
         if isinstance(event, RunStarted):
             asked = conversation_part(event.messages)[-1:]
             if asked and isinstance(asked[0], UserMessage):
@@ -115,7 +116,7 @@ async def _told(runs: Runs, user: User, line: RunInfo, held: Held, end: int | No
             held.take({"type": "start", "messageMetadata": {"run": run_id, "agent": line.agent}})
         async for move in branch.hear(event):
             waiting = [ai_sdk.call_name(one) for one in move.pending] if isinstance(move, Asked) else waiting
-            if _is_told(move, said, number == len(events)):
+            if _is_told(move, said, number == len(events)) and not (unsaid and isinstance(move, Said)):
                 for part in writer.write(move):
                     if not over or held.has_call_of(part):
                         held.take(part)

@@ -20,7 +20,7 @@ from treadle.journal.ones_own import page_of, read_of, standing_of, told_as_its_
 from treadle.kernel.messages import Message
 from treadle.serve.posting import AGAIN
 from treadle.serve.refused import Refused, kept, of_journal
-from treadle.serve.turns import Turn, answer_of, turns
+from treadle.serve.turns import Place, Turn, answer_of, turn_at, turns
 from treadle.serve.user import User
 from treadle.serve.veil import veiled_line
 
@@ -186,15 +186,13 @@ class Conversations:
                 await self._journal.entitle(user.name, name, None)
 
     @asynccontextmanager
-    async def lent(self, user: User, name: str, after: str | None = None) -> AsyncIterator[Lent]:
+    async def lent(self, user: User, name: str, after: Place | None = None) -> AsyncIterator[Lent]:
         """What was said in a conversation, for a run that is begun in it meanwhile; nothing in a new one.
 
         Args:
             user: whose it is.
             name: of the conversation.
-            after: the answer after which it is gone on with, where that is not the last: a run of it, and, where
-                somebody spoke to that while it waited, a colon and the number of its events then; empty for from its
-                beginning. What was said since is left out.
+            after: where it is gone on with, if not at its end. What was said since is left out.
 
         Raises:
             Refused: a run of it is under way or waits, the name cannot be used, or it has no such run.
@@ -203,7 +201,7 @@ class Conversations:
         with self.alone(user.name, name):
             yield await self._lent_now(user, name, after)
 
-    async def _lent_now(self, user: User, name: str, after: str | None) -> Lent:
+    async def _lent_now(self, user: User, name: str, after: Place | None) -> Lent:
         while True:
             newest = await kept(last_of(lines_of(self._journal, user.name, name)))
             if newest is not None and not user.may_use(newest.agent):
@@ -222,12 +220,13 @@ class Conversations:
                     "The clocks of the servers differ: set them, or try again later.",
                     newest.started_at - time.time(),
                 )
-            run_id, number = answer_of(after or "")
-            until = await self._of(user, name, run_id) if after else newest
-            if until is None or after == "":
+            run_id, number = answer_of("" if after is None else after.answer)
+            until = newest if after is None else await self._of(user, name, run_id) if after.answer else None
+            if until is None:
                 return Lent([], newest)
             try:
-                return Lent(await self.said_until(until, number if after else None), newest)
+                said = self.said_until(until) if after is None else self.said_until(until, number, after.message)
+                return Lent(await said, newest)
             except Refused as error:
                 if not await self.lost(error, [until]):
                     raise
@@ -288,13 +287,14 @@ class Conversations:
         found = await kept(last_of(line async for line in lines if user.may_use(line.agent)))
         return None if found is None else _shown(user, found)
 
-    async def said_until(self, line: RunInfo, number: int | None = None) -> Sequence[Message]:
+    async def said_until(self, line: RunInfo, number: int | None = None, message: str = "") -> Sequence[Message]:
         """What had been said when a run of it ended, or if it ended now.
 
-        With a `number`, when the answer of it ended that was under way when it had so many events.
+        With a `number`, when the answer of it ended that was under way when it had so many events, or when a `message`
+        of that name was said to it.
         """
         said = await self.turns(line)
-        return [one for one in said if number is None or one.paused <= number][-1].said
+        return said[-1].said if number is None else turn_at(said, number, message).said
 
     async def turns(self, line: RunInfo) -> Sequence[Turn]:
         """The answers of a run of it, of which the last ends as if it ended now."""

@@ -30,7 +30,7 @@ from treadle.serve.refusals import refusing
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response, naming
 from treadle.serve.telling import Telling
-from treadle.serve.turns import answer_of
+from treadle.serve.turns import Place, answer_of
 from treadle.serve.user import User
 
 Write = Callable[[Move], Iterator[Json]]
@@ -86,12 +86,13 @@ class Fronts:
 
     def _ai_sdk_posting(self, user: User, agent: str, post: ai_sdk.Posted) -> Posting | None:
         """What names a message of a browser's; None for an answer that is asked for anew, each time another one."""
-        if post.message is None or post.anew or not post.name:
-            return None
+        return None if post.message is None or post.anew or not post.name else self._message(user, agent, post)
+
+    def _message(self, user: User, agent: str, post: ai_sdk.Posted) -> Posting:
         names = ("ai-sdk", agent, post.chat, post.name, post.after)
+        named = self._serving.posting(user, names, post.message)
         # Applications may count ids from the beginning whenever their page is loaded: then it is another message.
-        said = self._serving.posting(user, names, post.message).digest
-        return self._serving.posting(user, (*names, said), post.message)
+        return self._serving.posting(user, (*names, named.digest), post.message)._replace(message=named.run_id or "")
 
     async def _ai_sdk_point(self, user: User, agent: str, post: ai_sdk.Posted, posting: Posting | None) -> Point:
         # First: what another server does with the same meanwhile is seen by the look that follows.
@@ -104,7 +105,7 @@ class Fronts:
                 raise _nothing_new()
             return await decided(self._runs, user, last.run_id, _decides_of(post, last.run_id))
         if post.anew or last is None or not is_open(last):
-            after = post.after if post.anew else None
+            after = Place(post.after, self._message(user, agent, post).message) if post.anew else None
             run_id = await self._runs.start(
                 user, agent, post.message, conversation=post.chat, after=after, posting=posting
             )

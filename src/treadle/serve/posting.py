@@ -36,11 +36,13 @@ class Posting(NamedTuple):
         run_id: of the run that it begins; None for one without a name.
         digest: of what it asks for; of a named one nobody makes it without the name. Empty for whatever it asks for.
         kept: whether the digest stands in the journal.
+        message: what names the message that it says, whatever the words, where the name of the request has them too.
     """
 
     run_id: str | None
     digest: str
     kept: bool = True
+    message: str = ""
 
     @property
     def origin(self) -> str:
@@ -50,7 +52,7 @@ class Posting(NamedTuple):
     @property
     def said(self) -> str:
         """The origin of what it says to a run that there is already."""
-        return self.origin if self.run_id is None else f"{self.origin} {self.run_id}"
+        return " ".join([one for one in (self.origin, self.message, self.run_id) if one])
 
     def is_named(self, origin: str) -> bool:
         """Whether what has this `said` came by the same name; of one without a name, whether it is the same."""

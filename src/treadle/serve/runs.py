@@ -33,6 +33,7 @@ from treadle.serve.health import Health
 from treadle.serve.live import Live
 from treadle.serve.posting import Posting
 from treadle.serve.refused import Refused, kept, of_journal
+from treadle.serve.turns import Place
 from treadle.serve.user import User
 from treadle.serve.verdicts import Verdict, answers_of, waits_of
 from treadle.serve.views import Views
@@ -103,7 +104,7 @@ class Runs:
         input: Input,
         *,
         conversation: str | None = None,
-        after: str | None = None,
+        after: Place | None = None,
         history: Sequence[Message] = (),
         limits: Limits | None = None,
         tools: Sequence[Tool] = (),
@@ -118,7 +119,7 @@ class Runs:
             agent: the agent's name.
             input: the question; None if `history` ends with it.
             conversation: the name of the user's conversation that it goes on with; a new one, if there is none.
-            after: the answer of it after which it goes on, where that is not the last: see `Conversations.lent`.
+            after: where in it it goes on, if not at its end: see `Conversations.lent`.
             history: what was said before, where there is no conversation.
             limits: in place of the agent's; for most users each at most what the agent's is.
             tools: further tools for this run: those that the caller carries out, and that it waits for. One that is

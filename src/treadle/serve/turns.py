@@ -13,18 +13,36 @@ from treadle.kernel.stop import stopped
 from treadle.result import conversation_part, history
 
 
+class Place(NamedTuple):
+    """Where a conversation is gone on with that has gone on from there before.
+
+    Attributes:
+        answer: after which answer: a run, and, where somebody spoke to that while it waited, a colon and the number of
+            its events then; empty for from the beginning.
+        message: what names the message that is said anew, or in other words (`Posting.message`). Where the run was
+            under way when that was said, it is gone on with before it.
+    """
+
+    answer: str
+    message: str = ""
+
+
 class Turn(NamedTuple):
-    """An answer of a run.
+    """An answer of a run, or as much of it as was there when somebody spoke to the run under way.
 
     Attributes:
         paused: the number of the pause after which it was asked for; 0 for the first.
-        end: the number of the event that asks for the next; None for the last.
+        asked: the number of the event that says what is answered next; None for the last.
+        end: that of the first event that is no part of it: later, where that was said while a step was under way.
         said: what had been said by its end, with what came of its calls, though that may have come later.
+        origin: that of what was said next; empty for the last.
     """
 
     paused: int
+    asked: int | None
     end: int | None
     said: Sequence[Message]
+    origin: str = ""
 
 
 def answer_of(name: str) -> tuple[str, int]:
@@ -47,15 +65,25 @@ def asked_in_pauses(events: Iterable[Event]) -> Iterator[tuple[int, int, UserMes
 
 def turns(events: Sequence[Event]) -> list[Turn]:
     """The answers of a run that has these events, which follow on each other; at least one."""
-    asked = list(asked_in_pauses(events))
-    found, begun, state, waiting = list[Turn](), 0, RunState(), list(asked)
+    pauses = {asked: paused for paused, asked, _ in asked_in_pauses(events)}
+    found, begun, state, waiting = list[Turn](), 0, RunState(), list[tuple[int, MessageAdded]]()
     for number, event in enumerate(events, 1):
         state = fold(state, event)
-        while waiting and waiting[0][1] <= number and (at := _place(state, waiting[0][2])) is not None:
-            paused, end, _ = waiting.pop(0)
-            found.append(Turn(begun, end, conversation_part(list(state.messages)[:at])))
-            begun = paused
-    return [*found, Turn(begun, None, conversation_part(history(state, state.stop or stopped("running"))))]
+        if isinstance(event, MessageAdded):
+            waiting.append((number, event))
+        while waiting and (at := _place(state, waiting[0][1].message)) is not None:
+            asked, said = waiting.pop(0)
+            end = asked if asked in pauses or asked == number else number + 1
+            found.append(Turn(begun, asked, end, conversation_part(list(state.messages)[:at]), said.origin))
+            begun = pauses.get(asked, begun)
+    return [*found, Turn(begun, None, None, conversation_part(history(state, state.stop or stopped("running"))))]
+
+
+def turn_at(turns: Sequence[Turn], number: int, message: str) -> Turn:
+    """The answer that was under way when a run had so many events, up to the message of that name, if it is there."""
+    until = [one for one in turns if one.paused <= number]
+    named = [one for one in until if message and message in one.origin.split()]
+    return [*until, *named][-1]
 
 
 def _place(state: RunState, message: UserMessage) -> int | None:
