@@ -591,6 +591,18 @@ def test_a_call_that_the_response_alone_has_twice_is_begun_once():
     assert begun == [one.id for one in events[-1].message.calls]
 
 
+def test_what_a_response_without_events_has_twice_is_told_once():
+    said = message(output_text("hi"))
+    told = [TextDelta("hi"), ToolCallStarted("call_1", "add"), ToolCallDelta("call_1", '{"a":1}')]
+    for events in (
+        read(closing("completed", said, said, call(), call())),
+        ResponsesCodec().decode_body(closing("completed", said, said, call(), call())["response"]),
+    ):
+        assert events[:-1] == [*told, ToolCallCompleted("call_1")]
+        assert events[-1].message.text == "hi"
+        assert [one.id for one in events[-1].message.calls] == ["call_1"]
+
+
 def test_a_whole_body_gives_the_events_of_a_stream():
     item = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
     body = closing("completed", item, message(output_text("hi"), phase="commentary"), call())["response"]
