@@ -268,7 +268,7 @@ def pending_in(state: RunState) -> tuple[Pending, ...]:
         if record.run_id and record.status == "awaited":
             found.extend(
                 Pending(
-                    f"{name}/{one.call_id}", one.name, parsed(one.arguments), one.kind, record.run_id,
+                    f"{name}/{one.call_id}", one.name, parsed(one.arguments), one.kind, one.run_id or record.run_id,
                     one.question, one.found, f"{record.id}/{one.call_id}", one.asked, state.started.nonce,
                 )
                 for one in record.waits

@@ -1,11 +1,13 @@
 """Clients of each protocol that a server speaks, as far as what they have of a run can be compared with its journal."""
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
+from sequences import check_ag_ui, check_ai_sdk
 
 from treadle.drivers.live import WITHDRAWN
 from treadle.kernel.calls import CallRecord, plain
@@ -218,7 +220,9 @@ class UseChat(Client):
 
     async def _post(self, body: Any) -> None:
         asked = {"id": "c", "trigger": "submit-message", **body}
-        for one in await self.posted("/ai-sdk/agent?sdk=7", asked):
+        told = await self.posted("/ai-sdk/agent?sdk=7", asked)
+        check_ai_sdk(told, [one["toolCallId"] for one in self.parts if "toolCallId" in one])
+        for one in told:
             self._take(one)
         if self.how != "stopped":
             kept = (await self.http.get("/ai-sdk/agent/c/messages?sdk=7")).json()
@@ -314,13 +318,20 @@ class Agui(Client):
         self.number += 1
         asked = {"threadId": "t", "runId": f"r{self.number}", "state": {}, "tools": [], "context": [], **body}
         asked["forwardedProps"] = {}
-        had = [dict(one) for one in self.messages]
         events = await self.posted("/ag-ui/agent", asked)
-        for one in events:
+        check_ag_ui(events)
+        # It was cut off in the middle, and comes back with what it has by then.
+        cut = len(events) * (len(events) % 5) // 4
+        for one in events[:cut]:
+            self._take(one)
+        had = copy.deepcopy(self.messages)
+        for one in events[cut:]:
             self._take(one)
         if events[-1]["type"] != "RUN_ERROR" or events[-1].get("code") != "internal":
             now, self.messages = self.messages, had
-            for one in await self.posted("/ag-ui/agent", asked):
+            events = await self.posted("/ag-ui/agent", {**asked, "messages": copy.deepcopy(had)})
+            check_ag_ui(events)
+            for one in events:
                 self._take(one)
             again, live = self._plain(self.messages), self._plain(now)
             assert again == live, (again, live)
@@ -330,8 +341,11 @@ class Agui(Client):
     def _plain(messages: Sequence[Any]) -> Any:
         own = [one for one in messages if "subagentRunId" not in one]
         texts = [one["content"] for one in own if one["role"] == "assistant" and one.get("content")]
+        calls = [call for one in messages for call in one.get("toolCalls", ())]
+        assert len(calls) == len({call["id"] for call in calls}), calls
         # A text that calls stand in the middle of may come in other parts.
-        return "".join(texts), {one["toolCallId"]: one["content"] for one in own if one["role"] == "tool"}
+        results = {one["toolCallId"]: one["content"] for one in messages if one["role"] == "tool"}
+        return "".join(texts), results, {call["id"]: call["function"] for call in calls}
 
     def _end(self, last: Any) -> None:
         own = [one for one in self.messages if "subagentRunId" not in one]
@@ -363,13 +377,21 @@ class Agui(Client):
                 whose = {"subagentRunId": one["subagentRunId"]} if "subagentRunId" in one else {}
                 function = {"name": one["toolCallName"], "arguments": ""}
                 call = {"id": one["toolCallId"], "type": "function", "function": function}
-                self.messages.append({"role": "assistant", "toolCalls": [call], "id": f"{call['id']}-call", **whose})
+                carrier = next((x for x in self.messages if x["id"] == one["parentMessageId"]), None)
+                if carrier is None:
+                    carrier = {"id": one["parentMessageId"], "role": "assistant", **whose}
+                    self.messages.append(carrier)
+                carrier.setdefault("toolCalls", []).append(call)
+            case "TOOL_CALL_ARGS":
+                calls = [call for message in self.messages for call in message.get("toolCalls", ())]
+                (call,) = [call for call in calls if call["id"] == one["toolCallId"]]
+                call["function"]["arguments"] += one["delta"]
             case "TOOL_CALL_RESULT":
                 whose = {"subagentRunId": one["subagentRunId"]} if "subagentRunId" in one else {}
                 self.messages.append({"id": one["messageId"], "role": "tool", "content": one["content"], **whose})
                 self.messages[-1]["toolCallId"] = one["toolCallId"]
             case "MESSAGES_SNAPSHOT":
-                self.messages = [dict(x) for x in one["messages"]]
+                self.messages = copy.deepcopy(one["messages"])
 
     def as_told(self, state: str, words: str) -> tuple[str, str]:
         return (state, "") if state == "refused" else ("told", words)

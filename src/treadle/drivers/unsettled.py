@@ -63,7 +63,7 @@ async def _below(state: RunState, step: Step, record: CallRecord, journal: Journ
     name = escaped(record.id)
     return [
         Pending(
-            f"{name}/{one.call_id}", one.tool, one.arguments, one.kind, run_id,
+            f"{name}/{one.call_id}", one.tool, one.arguments, one.kind, one.run_id or run_id,
             one.question, one.found, f"{record.id}/{one.plain}", one.asked, one.nonce,
         )
         for one in await unsettled(below, journal)

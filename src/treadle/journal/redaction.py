@@ -88,7 +88,7 @@ _KEPT: dict[type[Struct], str] = {
     Reserve: "limit",
     Usage: "service",
     ErrorInfo: "kind request_id",
-    Awaited: "call_id name kind",
+    Awaited: "call_id name kind run_id",
     Queued: "key",
 }
 

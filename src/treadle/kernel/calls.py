@@ -29,9 +29,8 @@ result; answered; answered, but not allowed."""
 class Awaited(Struct, frozen=True, gc=False, omit_defaults=True):
     """A call of a sub-run that waits for someone: its id there, the tool, the JSON of its arguments, what for.
 
-    `question` is what the person is asked, and `found` the result that they are asked about; `asked` is how often
-    somebody has been asked about the call, this time included.
-    """
+    `question` is what the person is asked, `found` the result that they are asked about, `asked` how often somebody has
+    been asked about it, this time included, and `run_id` the run that made it, where that is not the sub-run itself."""
 
     call_id: str
     name: str
@@ -40,6 +39,7 @@ class Awaited(Struct, frozen=True, gc=False, omit_defaults=True):
     question: str = ""
     found: str = ""
     asked: int = 1
+    run_id: str = ""
 
 
 class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):

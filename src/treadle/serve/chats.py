@@ -14,6 +14,7 @@ from treadle.result import conversation_part
 from treadle.serve.protocols import ai_sdk
 from treadle.serve.protocols.ai_sdk_messages import Held
 from treadle.serve.protocols.moves import Asked, Ended, Move, Said
+from treadle.serve.protocols.wire import name_of
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.telling import Branch
@@ -115,7 +116,7 @@ async def _told(runs: Runs, user: User, line: RunInfo, held: Held, until: Turn |
             held.answers(name)
             held.take({"type": "start", "messageMetadata": {"run": run_id, "agent": line.agent}})
         async for move in branch.hear(event):
-            waiting = [ai_sdk.call_name(one) for one in move.pending] if isinstance(move, Asked) else waiting
+            waiting = [name_of(one) for one in move.pending] if isinstance(move, Asked) else waiting
             if _is_told(move, said, number == len(events)) and not (unsaid and isinstance(move, Said)):
                 for part in writer.write(move):
                     if not over or held.has_call_of(part):

@@ -8,7 +8,7 @@ from treadle.context.redacting import kept_arguments
 from treadle.drivers.calls.change import json_of
 from treadle.journal.info import SERVED, told_by
 from treadle.journal.redaction import as_kept
-from treadle.kernel.events import ApprovalDecided
+from treadle.kernel.events import ApprovalDecided, ResultAwaited
 from treadle.kernel.messages import Text, UserMessage
 from treadle.kernel.names import escaped
 from treadle.result import Pending, fingerprint
@@ -140,7 +140,8 @@ async def _verdicts_of(runs: Runs, user: User, run_id: str) -> dict[str, Approva
         for move in narrator.hear(event):
             if isinstance(move, Asked):
                 waits = {one.call_id: one.key for one in move.pending if not one.run_id}
-                below |= {one.run_id: one.call_id.partition("/")[0] for one in move.pending if one.run_id}
+        if isinstance(event, ResultAwaited) and event.run_id:
+            below[event.run_id] = escaped(event.call_id)
         if isinstance(event, ApprovalDecided) and escaped(event.call_id) in waits:
             found[waits[escaped(event.call_id)]] = event
     for inner, call in below.items():

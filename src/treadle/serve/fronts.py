@@ -25,7 +25,7 @@ from treadle.serve.points import Answers, Point, answered, last_said, said_last
 from treadle.serve.posting import Posting
 from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
 from treadle.serve.protocols.moves import Move
-from treadle.serve.protocols.wire import approval_id, bad
+from treadle.serve.protocols.wire import approval_id, bad, name_of
 from treadle.serve.refusals import refusing
 from treadle.serve.refused import TROUBLE, Refused, refused_by
 from treadle.serve.serving import Serving, json_response, naming
@@ -138,7 +138,7 @@ class Fronts:
         numbers = [(await last_said(self._runs, user, point.run_id)).number, number if run_id == point.run_id else 0]
         number = max(*numbers, point.number if point.said is not None else 0)
         message_id = f"{point.run_id}:{number}" if number else point.run_id
-        known = [ai_sdk.call_name(one) for one in point.pending]
+        known = [name_of(one) for one in point.pending]
         typed = self._runs.is_typed(request.path_params["agent"])
         writer = ai_sdk.Writer(point.run_id, message_id, known, asked.sdk, typed)
         chunks = self._chunks(Telling(self._runs, user, point), writer.write, ai_sdk.trouble, ai_sdk.END)
@@ -257,7 +257,7 @@ def _nothing_new() -> Refused:
 
 def _decides_of(post: ai_sdk.Posted, run_id: str) -> Decides:
     def names(one: Pending) -> set[str]:
-        results = {ai_sdk.call_name(one)} & post.results.keys() if one.kind == "result" else set[str]()
+        results = {name_of(one)} & post.results.keys() if one.kind == "result" else set[str]()
         return {approval_id(run_id, one)} & post.verdicts.keys() | results
 
     # Of other runs verdicts, and of this one results, are history.

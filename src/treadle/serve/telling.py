@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 
+from treadle.drivers.below import run_id_below
 from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
@@ -18,7 +19,6 @@ from treadle.kernel.events import (
     encode_event,
 )
 from treadle.kernel.fold import fold_all
-from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import pending_in
 from treadle.serve.feed import Piece
@@ -37,6 +37,7 @@ from treadle.serve.protocols.moves import (
 )
 from treadle.serve.protocols.narrator import Narrator, Told
 from treadle.serve.protocols.openai_caller import callers
+from treadle.serve.protocols.wire import name_below
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
@@ -127,8 +128,8 @@ class Branch:
     def told(self, path: str) -> Iterator[tuple[str, str, Told]]:
         """How much is told of it, and of those below, by now."""
         yield path, self._run_id, self.narrator.told
-        for call_id, branch in self._below.values():
-            yield from branch.told(f"{path}{escaped(call_id)}/")
+        for _, branch in self._below.values():
+            yield from branch.told(path + name_below(branch._run_id))
 
     async def skip(self, events: Iterable[Event]) -> None:
         """Takes note of what was told before, here and in the runs below that this one waits for."""
@@ -147,7 +148,7 @@ class Branch:
     async def hear(self, event: Event) -> AsyncGenerator[Move]:
         """What there is to tell of the run's next event."""
         self._number += 1
-        below = _below(self._run_id, event)
+        below = self._told_of(event)
         if below is not None:
             async for move in self._caught_up(*below):
                 yield move
@@ -253,6 +254,18 @@ class Branch:
         self._showed.clear()
         self._ahead.clear()
 
+    def _told_of(self, event: Event) -> tuple[str, str] | None:
+        """The call and the run below of which an event says that it has come back, or waits."""
+        match event:
+            case ToolFinished(step=step, call_id=call_id) if event.spent is not None:
+                under_way = self.narrator.state.step
+                record = None if under_way is None else under_way.calls.find(call_id)
+                made = 1 if record is None else record.made
+                return call_id, run_id_below(self._run_id, step, call_id, made)
+            case ResultAwaited(call_id=call_id, run_id=below) if below:
+                return call_id, below
+        return None
+
     def _branch(self, call_id: str, run_id: str) -> "Branch":
         if run_id not in self._below:
             self._below[run_id] = (call_id, Branch(self._runs, self._user, run_id))
@@ -268,21 +281,11 @@ class Branch:
             return []
 
     def _wrapped(self, call_id: str, run_id: str, move: Move) -> Move:
-        path = f"{escaped(call_id)}/"
+        path = name_below(run_id)
         if isinstance(move, Below):
             inner = path + move.call_id
             return Below(path + move.path, move.run_id, move.parent or run_id, inner, move.agent, move.move)
         return Below(path, run_id, "", call_id, self._below[run_id][1].narrator.state.agent, move)
-
-
-def _below(run_id: str, event: Event) -> tuple[str, str] | None:
-    """The call and the run below of which an event says that it has come back, or waits."""
-    match event:
-        case ToolFinished(step=step, call_id=call_id) if event.spent is not None:
-            return call_id, f"{run_id}.{step}.{escaped(call_id)}"
-        case ResultAwaited(call_id=call_id, run_id=below) if below:
-            return call_id, below
-    return None
 
 
 def _key(event: Event) -> int:

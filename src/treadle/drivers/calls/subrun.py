@@ -322,7 +322,7 @@ def recorded_for_call(
     spent = _spent(child.state)
     if result.stop.reason == "waiting" and result.pending:
         waits = tuple(
-            Awaited(one.call_id, one.tool, one.arguments_json, one.kind, one.question, one.found, one.asked)
+            Awaited(one.call_id, one.tool, one.arguments_json, one.kind, one.question, one.found, one.asked, one.run_id)
             for one in result.pending
         )
         return ResultAwaited(step, record.id, True, result.run_id, waits, spent=spent), ToolOutput("")

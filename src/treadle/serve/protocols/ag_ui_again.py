@@ -66,8 +66,9 @@ class Before:
 
     def _is_call_before(self, name: str, known: set[str]) -> bool:
         """Whether a call was told, or its result: also of a run below whose answer was told."""
-        above = name.partition("/")[0]
-        return name in known or (above != name and above in {self._above(one) for one in self._results})
+        above, mark, _ = name.removeprefix(f"{self._run_id}:").partition("/")
+        above = f"{self._run_id}:{above.partition('+')[0]}"
+        return name in known or (mark != "" and above in {self._above(one) for one in self._results})
 
     def _above(self, name: str) -> str:
         return f"{self._run_id}:{escaped(name.removeprefix(f'{self._run_id}:'))}"

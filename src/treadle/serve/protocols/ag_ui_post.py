@@ -20,6 +20,7 @@ from treadle.serve.protocols.wire import (
     decide,
     list_at,
     media,
+    name_of,
     object_at,
     said,
     text_at,
@@ -219,7 +220,7 @@ def _verdict(payload: Any) -> Verdict:
 
 def call_name(run_id: str, pending: Pending) -> str:
     """What the call of `pending` is called in the thread."""
-    return f"{run_id}:{pending.call_id if pending.run_id else pending.plain}"
+    return f"{run_id}:{name_of(pending)}"
 
 
 def answers(posted: Posted, run_id: str, pending: Pending) -> list[str]:

@@ -33,6 +33,7 @@ from treadle.serve.protocols.wire import (
     flag_at,
     list_at,
     media,
+    name_of,
     object_at,
     outcome,
     result_of,
@@ -160,17 +161,12 @@ def decisions(posted: Posted, run_id: str, pending: Iterable[Pending]) -> Decisi
     """What of a post decides on the calls that run `run_id` waits for; all else that it says of calls is history."""
     pending = tuple(pending)
     verdicts = {one.key: approval_id(run_id, one) for one in pending}
-    results = {one.key: call_name(one) for one in pending}
+    results = {one.key: name_of(one) for one in pending}
     return Decisions.of(
         pending,
         {key: posted.verdicts[name] for key, name in verdicts.items() if name in posted.verdicts},
         {key: posted.results[name] for key, name in results.items() if name in posted.results},
     )
-
-
-def call_name(pending: Pending) -> str:
-    """The id of the tool part of `pending`: the call's own, or the path to it where a sub-run made it."""
-    return pending.call_id if pending.run_id else pending.plain
 
 
 def trouble(error: Refused) -> Json:
@@ -296,7 +292,7 @@ class Writer:
         return {"type": "tool-input-available", **told, **more}
 
     def _asks(self, one: Pending) -> Iterator[Json]:
-        call_id, name = call_name(one), approval_id(self._run_id, one)
+        call_id, name = name_of(one), approval_id(self._run_id, one)
         more = {"dynamic": True, "title": one.tool} if one.run_id else {}
         yield from self._there(call_id, one.tool, one.arguments_json, more)
         if one.kind != "result":
@@ -310,9 +306,9 @@ class Writer:
         """The calls that those that wait belong to. A client sends verdicts when nothing else in the step is open."""
         parts = {escaped(one): one for one in self._parts if "/" not in one} | {one: one for one in self._parts}
         for one in pending:
-            path = one.call_id.split("/")[:-1] if one.run_id else []
+            path = name_of(one).split("/")[:-1] if one.run_id else []
             for depth in range(1, len(path) + 1):
-                above = parts.pop("/".join(path[:depth]), None)
+                above = parts.pop("/".join([*path[: depth - 1], path[depth - 1].partition("+")[0]]), None)
                 if above is not None:
                     yield {"type": "tool-output-available", "toolCallId": above, "output": {"waits": True}}
 

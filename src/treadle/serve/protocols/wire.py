@@ -137,6 +137,22 @@ class Decisions(Struct, frozen=True):
         return found
 
 
+def name_below(run_id: str) -> str:
+    """What the calls of a run below another have before their ids: the call that it works on, and which time that was
+    made. A call that is made again has another run, whose calls may be called as those of the first."""
+    return f"{run_id.rpartition('.')[2]}/"
+
+
+def name_of(pending: Pending) -> str:
+    """What a call that waits is called: its id, or for one of a run below the path to it."""
+    if not pending.run_id:
+        return pending.plain
+    *path, call = pending.call_id.split("/")
+    runs = [*[""] * len(path), *pending.run_id.split(".")][::-2][: len(path)][::-1]
+    names = [run if run.partition("+")[0] == one else one for one, run in zip(path, runs, strict=True)]
+    return "/".join([*names, call])
+
+
 def approval_id(run_id: str, pending: Pending) -> str:
     """What the question whether a call may run is called: the run, the call, and a fingerprint of its arguments."""
     return f"{run_id}:{pending.key}"
