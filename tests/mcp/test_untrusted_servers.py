@@ -101,6 +101,22 @@ def called(params): return {{"content": [], {given}}}
     assert "evil did the call, and what it gave back cannot be used" in shown(result)
 
 
+async def test_of_a_result_without_words_the_model_is_shown_the_data():
+    """It was told that the call was made, and not what came of it, or nothing at all."""
+    script = """
+DATA = {"structuredContent": {"paid": 5}}
+BLANK = [{"type": "text", "text": " "}]
+GIVEN = [DATA, DATA | {"content": None}, DATA | {"content": []}, DATA | {"content": BLANK},
+         {"structuredContent": {}}, {"content": None}, DATA | {"content": [{"type": "text", "text": "five"}]}]
+def called(params): return GIVEN.pop(0)
+"""
+    result = await calling(server(script), 7, watch_progress=False).run("go")
+    calls = [step.calls[0] for step in result.steps[:7]]
+    paid = '{"paid":5}'
+    assert [one.result.text for one in calls] == [paid, paid, paid, paid, "{}", "", "five"]
+    assert [one.app for one in calls] == [{"paid": 5}] * 4 + [{}, None, {"paid": 5}]
+
+
 async def test_an_answer_that_comes_twice_counts_once():
     script = """
 def called(params):

@@ -12,6 +12,7 @@ from treadle.mcp.logs import hidden_in_logs
 from treadle.mcp.options import Options
 from treadle.mcp.program import Said
 from treadle.mcp.secrets import Secrets
+from treadle.mcp.whole import whole
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -55,7 +56,7 @@ class Official:
             if isinstance(message, mcp_types.ToolListChangedNotification):
                 changed()
 
-        may, transport = self._options, self._transport(said)
+        may, transport = self._options, whole(self._transport(said))
         elicited: Any = self._elicited if may.get("ask") is not None else None
         rooted: Any = self._rooted if may.get("roots") else None
         sampled: Any = self._sampled if may.get("sampling") is not None else None

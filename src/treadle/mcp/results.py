@@ -18,17 +18,21 @@ MOST_MEDIA: Final = 100
 
 
 def result_of(found: "CallToolResult", secrets: Secrets) -> ToolResult:
-    """What the model is shown of a result, and as `for_app` its structured content, if it has any."""
+    """What the model is shown of a result, and as `for_app` its structured content, if it has any.
+
+    Where nothing else says anything the model is shown that.
+    """
     parts: list[Content] = [part for one in found.content for part in parts_of(one, secrets)]
     media = sum(not isinstance(part, Text) for part in parts)
     if media > MOST_MEDIA:
         words = f"[{media:,} images and files were given, of which at most {MOST_MEDIA} are shown: none is]"
         parts = [*(part for part in parts if isinstance(part, Text)), Text(words)]
     data = secrets.without(found.structured_content)
-    shown: Any = data if not parts and data is not None else parts
-    if all(isinstance(part, Text) for part in parts) and parts:
-        shown = "\n".join(part.text for part in parts if isinstance(part, Text))
-    return ToolResult(shown if shown or shown == 0 else "", data, found.is_error)
+    shown: Any = parts
+    if all(isinstance(part, Text) for part in parts):
+        words = "\n".join(part.text for part in parts if isinstance(part, Text))
+        shown = data if data is not None and not words.strip() else words
+    return ToolResult(shown, data, found.is_error)
 
 
 def require_fitting(found: "CallToolResult", schema: Any) -> None:
