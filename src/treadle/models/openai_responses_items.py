@@ -154,11 +154,6 @@ def is_phase(value: Json) -> bool:
     return value.get("type") == "message" and "content" not in value
 
 
-def said_once(output: Sequence[Json]) -> list[Json]:
-    """Items, each once: one that is said twice under its id is one, and a history that has it twice is refused."""
-    return [item for place, item in enumerate(output) if not (item.get("id") and item in output[:place])]
-
-
 def waits_for(output: Sequence[Json]) -> str:
     """What the items of a response leave to the caller that nobody here can do, and what to do; empty if nothing."""
     ended = {item.get("call_id") for item in output if str(item.get("type")).endswith("_output")}

@@ -277,7 +277,7 @@ class ResponsesDecoder:
         self._response = response
         events: list[ModelEvent] = []
         if not self._items:
-            for index, fields in enumerate(said_once(output)):
+            for index, fields in enumerate(output):
                 events += self._finish(self._begin({"output_index": index}, fields), fields)
         events += self._only_told_here(output)
         is_whole = all(item.completed for item in self._items)
