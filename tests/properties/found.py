@@ -160,6 +160,9 @@ STREAMS = {
         stream=SLOWLY,
         limits=Limits(tool_calls=1),
     ),
+    "a run goes on with a message after an early call, whose reply never came": Setup(
+        (calls("look", "put"), DONE), stream=Stream(True, (1, 1, 1, 1, 9)), limits=Limits(seconds=5), goes_on=1
+    ),
     "a reply is cut off after an early call": Setup((Says("", calls("look").calls, "length"),), stream=SLOWLY),
     "a reply is cut right after a tool's name": Setup(
         (Breaks(None, calls=calls(x=("look", '{"n": 1}')).calls, then=DONE, after=1),), stream=SLOWLY

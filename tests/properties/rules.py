@@ -21,6 +21,7 @@ from rules_again import (
     an_end_by_errors_is_earned,
     what_a_step_was_told_stands_before_its_reply,
     what_began_is_counted,
+    what_comes_of_a_call_knows_what_was_said,
 )
 from rules_of_answers import an_answer_stands_as_it_was_let_pass
 from rules_of_calls import (
@@ -564,6 +565,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     nothing_is_made_too_often,
     a_key_is_that_of_one_call,
     what_began_is_counted,
+    what_comes_of_a_call_knows_what_was_said,
     an_end_by_errors_is_earned,
     what_a_step_was_told_stands_before_its_reply,
     a_step_by_hand_is_one,

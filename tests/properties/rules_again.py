@@ -13,6 +13,7 @@ from trial import Trial
 from treadle.kernel.events import (
     ContextEdited,
     Event,
+    MessageAdded,
     ModelReplied,
     RunFinished,
     RunForked,
@@ -22,7 +23,9 @@ from treadle.kernel.events import (
     ToolReacted,
     ToolStarted,
 )
+from treadle.kernel.fold import fold
 from treadle.kernel.messages import AssistantMessage, UserMessage
+from treadle.kernel.state import RunState
 
 
 def a_key_is_that_of_one_call(trial: Trial) -> Iterator[str]:
@@ -75,6 +78,22 @@ def _began(events: Sequence[Event]) -> int:
                 begun -= {key for key in begun if key[1] in open_early and open_early[key[1]]}
                 open_early.clear()
     return lost + len(begun)
+
+
+def what_comes_of_a_call_knows_what_was_said(trial: Trial) -> Iterator[str]:
+    """A reply is given nothing that a call brought before something was said which the reply answers."""
+    for run in trial.journal.runs:
+        state, heard, began = RunState(), 0, dict[str, int]()
+        for place, event in enumerate(trial.journal.events(run)):
+            before, state = state, fold(state, event)
+            if isinstance(event, ToolStarted) and event.name:
+                began[event.call_id] = place
+            elif state.step is None and (isinstance(event, MessageAdded) or (before.inbox and not state.inbox)):
+                heard = place
+            elif isinstance(event, ModelReplied):
+                for record in (state.step or state.steps[-1]).calls:
+                    if record.began_as and began[record.began_as] < heard:
+                        yield f"{trial.path(run)} answers {record.name} by what it brought before something was said"
 
 
 def an_end_by_errors_is_earned(trial: Trial) -> Iterator[str]:

@@ -15,6 +15,8 @@ What was found (`eager`, the default, and a stream that pauses):
   test_a_tool_that_the_step_does_not_choose_does_not_start_early
 - `tool_calls_made` was said to have every call, and has none of a reply that was withdrawn
   -> test_a_call_of_a_withdrawn_reply_counts_and_stands_in_the_events_alone
+- a run whose reply never came, and to which something is said then, is given what its call brought before that
+  -> test_what_an_early_call_brought_answers_nothing_that_was_said_after_it
 """
 
 import asyncio
@@ -90,6 +92,31 @@ async def test_a_call_of_a_withdrawn_reply_counts_and_stands_in_the_events_alone
     assert [call.arguments for call in result.tool_calls_made] == [{"key": "b"}]
     assert result.steps[-1].decision.tool_calls == 2
     assert next(event.call_id for event in result.events if isinstance(event, ToolStarted)) == "a1"
+
+
+@pytest.mark.parametrize("redact", [None, str])
+async def test_what_an_early_call_brought_answers_nothing_that_was_said_after_it(redact):
+    balances = iter(["100", "200"])
+
+    @tool(effect="read")
+    def balance(account: str) -> str:
+        """Says what is in an account."""
+        return next(balances)
+
+    async def breaks():
+        for piece in pieces("a1", "balance", '{"account": "x"}'):
+            yield piece
+        await asyncio.sleep(0.02)
+        raise ConnectionFailed("reset")
+
+    model = ScriptedModel([breaks(), [("balance", {"account": "x"})], "done"])
+    agent = Agent(model, tools=[balance], journal=MemoryJournal(redact=redact), retries=0)
+    failed = await within(agent.run("What is in x?"))
+    assert failed.stop.reason == "model_error"
+    result = await within(agent.resume(failed.run_id, message="I have paid 100 in. And now?"))
+    assert told(result) == ["200"]
+    assert len([event for event in result.events if isinstance(event, ToolStarted)]) == 2
+    assert (await agent.replay(result.run_id)).difference is None
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])

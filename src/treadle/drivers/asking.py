@@ -23,7 +23,7 @@ from treadle.journal.told_apart import begun_as
 from treadle.kernel.decide import PrepareStep
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished, StepPrepared
-from treadle.kernel.messages import Usage
+from treadle.kernel.messages import AssistantMessage, Usage
 from treadle.kernel.step_changes import asked_in_full
 from treadle.models.errors import ModelError
 from treadle.models.fixed import answered_by
@@ -138,10 +138,17 @@ class Asking:
             uncounted(state) if state.size.reported or not in_full else 0,
             calls_allowed(run) if run.parent is not None and message.calls else None,
             handed,
-            # Redacted, calls may be alike that were not.
-            begun_as(state, message) if state.early and run.redact is not None else None,
+            self._early(message),
             at=run.clock.now(),
         )
+
+    def _early(self, message: AssistantMessage) -> dict[str, str] | None:
+        """Which calls of a reply began early, where the fold does not find that: redacted, calls may be alike that were
+        not, and what a call brought before something was said may be another by now."""
+        state = self._run.state
+        new = tuple([one for one in state.early if not one.stale])
+        told = len(new) < len(state.early) or (bool(new) and self._run.redact is not None)
+        return begun_as(new, message) if told else None
 
     def came(self, end: ModelReply | ModelError) -> tuple[ModelReplied | ModelFailed, ModelError | None]:
         """The event that records how a call of the model ended of which no piece was heard here, and why it failed.

@@ -30,8 +30,8 @@ class CallIds:
         if state.early:
             # A reply that was withdrawn may have begun another call under an id of this one.
             same = {(call.id, call.name, call.arguments) for call in calls}
-            begun = [one.call for one in state.early]
-            used |= {call.id for call in begun if (call.id, call.name, call.arguments) not in same}
+            begun = [(one.stale, one.call) for one in state.early]
+            used |= {call.id for stale, call in begun if stale or (call.id, call.name, call.arguments) not in same}
         if len(calls) == 1 and calls[0].id and calls[0].id not in used:
             used.add(calls[0].id)
             return message

@@ -24,7 +24,7 @@ def told_apart(events: Sequence[Event]) -> Sequence[Event]:
         for event in events:
             before, state = state, fold(state, event)
             if isinstance(event, ModelReplied) and before.early and event.early is None:
-                event = replace(event, early=begun_as(before, event.message))
+                event = replace(event, early=begun_as(before.early, event.message))
             found.append(with_other(event, before, state))
     except IllegalEvent:
         # Whoever reads it is told that it is no run; here it is kept.
@@ -32,9 +32,9 @@ def told_apart(events: Sequence[Event]) -> Sequence[Event]:
     return found
 
 
-def begun_as(state: RunState, message: AssistantMessage) -> dict[str, str]:
-    """Which calls of a reply began early, each with the id under which it did."""
-    return {message.calls[place].id: one.call.id for place, one in matched(state.early, message.calls, None).items()}
+def begun_as(early: Sequence[CallRecord], message: AssistantMessage) -> dict[str, str]:
+    """Which calls of a reply are among the `early` ones, each with the id under which it began."""
+    return {message.calls[place].id: one.call.id for place, one in matched(early, message.calls, None).items()}
 
 
 def with_other(event: Event, before: RunState, after: RunState) -> Event:

@@ -66,6 +66,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         again: what its tool is given back with the `answer` (JSON text), where it asked in the middle of the call.
         spent: what a sub-run has taken for it, as far as it stands in the accounts.
         began_as: the id under which it began early, while its reply was still arriving; empty if it did not.
+        stale: of one that began early: whether something was said to the run before the reply came that makes it.
         executed: whether it was handed to a tool, which may have had no thread, or to whoever answers from outside.
         in_doubt: whether it was in flight when a process died, so that nobody knows what it did.
         writes: whether its tool said, when it was handed to it, that it may change something.
@@ -96,6 +97,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     answer: str | None = None
     spent: Spent = NOTHING_SPENT
     began_as: str = ""
+    stale: bool = False
     executed: bool = False
     in_doubt: bool = False
     writes: bool = False

@@ -59,7 +59,7 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
 def _as_replied(early: CallRecord, call: ToolCall) -> CallRecord:
     """The record of `call`, which began early and has another id in a reply that was asked for again."""
     result, found = [shown and replace(shown, call_id=call.id) for shown in (early.result, early.found)]
-    return replace(early, call=call, began_as=early.id, result=result, found=found)
+    return replace(early, call=call, began_as=early.id, stale=False, result=result, found=found)
 
 
 def matched(

@@ -1,15 +1,17 @@
 """What changes with the events of a run as a whole: its beginning and end, pauses, and what is said to it."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from treadle.kernel import events
 from treadle.kernel.accounts import Progress, RequestSize, Spent
 from treadle.kernel.call_changes import charged
-from treadle.kernel.calls import Calls
+from treadle.kernel.calls import CallRecord, Calls
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.history import edited, instructed
 from treadle.kernel.log import Log
-from treadle.kernel.messages import UserMessage
+from treadle.kernel.messages import Message, UserMessage
 from treadle.kernel.reply import left_open
 from treadle.kernel.state import Changes, RunState, Stock
 from treadle.kernel.step_changes import closed, without_note
@@ -37,9 +39,15 @@ def message_added(state: RunState, event: events.MessageAdded) -> Changes:
     """
     pinned = state.pinned.append(event.message)
     if state.step is None:
-        said = state.messages.append(event.message)
-        return {"phase": "ready", "pinned": pinned, "messages": said, "handed_on": False, "output": None}
+        said = _said(state.early, state.messages, event.message)
+        return said | {"phase": "ready", "pinned": pinned, "handed_on": False, "output": None}
     return {"pinned": pinned, "inbox": (*state.inbox, event.message)}
+
+
+def _said(early: Sequence[CallRecord], messages: Log[Message], *said: UserMessage) -> Changes:
+    """What was `said` stands after the `messages`: of that the replies that made `early` calls did not know."""
+    early = tuple([replace(one, stale=one.stale or bool(said)) for one in early])
+    return {"messages": messages.append(*said), "inbox": (), "early": early}
 
 
 def context_edited(state: RunState, event: events.ContextEdited) -> Changes:
@@ -100,6 +108,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
     used_up = limits.tool_calls is not None and state.tool_calls >= limits.tool_calls
     phase = state.paused_from if state.phase == "paused" else state.phase
     step, messages = state.step, state.messages
+    early = tuple(one for one in state.early if one.status != "started")
     if phase == "prepared":
         phase, step, messages = "ready", None, without_note(state)
     elif step is not None and any(record.status == "started" for record in step.calls):
@@ -109,7 +118,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
     changes: Changes = {
         "phase": phase,
         "step": step,
-        "early": tuple(one for one in state.early if one.status != "started"),
+        "early": early,
         "limits": limits,
         "refused": state.refused and (event.limits is None or used_up),
         "failure": None,
@@ -120,7 +129,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
         "accounts": replace(accounts, budgets=event.budgets),
     }
     if step is None:
-        changes |= {"messages": messages.append(*state.inbox), "inbox": (), "prepared": None}
+        changes |= {"prepared": None, **_said(early, messages, *state.inbox)}
     return changes
 
 
@@ -174,7 +183,7 @@ def run_finished(state: RunState, event: events.RunFinished) -> Changes:
         calls = Calls(one if one.result else left_open(one, event.stop, event.at, ended_by) for one in step.calls)
         changes = closed(state, step, calls, event.at, {})
     else:
-        changes = {"messages": without_note(state).append(*state.inbox), "inbox": ()}
+        changes = _said(state.early, without_note(state), *state.inbox)
     return changes | {
         "phase": "finished",
         "step": None,

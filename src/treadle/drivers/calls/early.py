@@ -96,7 +96,9 @@ class Early:
         if state.phase != "prepared" or call.name in self._asks:
             return
         begun = state.early
-        if len(begun) >= MOST or any(one.call.id == call.id or same_call(one.call, call) for one in begun):
+        if len(begun) >= MOST or any(
+            one.call.id == call.id or (not one.stale and same_call(one.call, call)) for one in begun
+        ):
             return
         left = calls_allowed(run)
         if left is not None and left <= len(begun) + 2:
