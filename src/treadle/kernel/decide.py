@@ -128,7 +128,7 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
             return Finish(stopped(verdict.reason, verdict.detail), decision)
         checks = verdict.checks
     made = len(state.steps)
-    limit = _limit_reached(state, made)
+    limit = _limit_reached(state)
     if limit is not None:
         reason, detail, may_land = limit
         advice = NO_ANSWER if reason == "consecutive_errors" and _only_said(state) else ""
@@ -168,13 +168,10 @@ def _decision(state: RunState, verdict: Literal["go", "land", "stop"], why: str,
     return Decision(verdict, why, made, taken.tool_calls, state.elapsed, taken.cost, tokens, taken.errors, checks)
 
 
-def _limit_reached(state: RunState, steps: int) -> tuple[StopReason, str, bool] | None:
-    """The first limit that forbids another step: its reason, in words, and whether a closing reply may be made.
-
-    `steps` is how many steps of its own the run has made.
-    """
+def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
+    """The first limit that forbids another step: its reason, in words, and whether a closing reply may be made."""
     limits, taken, budget = state.limits, state.accounts, state.limits.budget
-    made = steps + taken.sub_steps
+    made = len(state.steps) + taken.sub_steps
     if limits.seconds is not None and state.elapsed >= limits.seconds:
         return "deadline", f"the time limit of {limits.seconds:g} s is reached.", False
     if budget is not None and taken.cost is not None and taken.cost >= budget:
@@ -259,7 +256,7 @@ def _after_reply(state: RunState) -> Command:
 
 def _said(state: RunState, step: Step) -> Command:
     """What follows on a reply without tool calls."""
-    if not step.text.strip() and not (step.message and step.message.shown):
+    if step.failed:
         return Nudge(EMPTY_REPLY)
     if step.withheld:
         return Finish(stopped("no_progress", step.decision.why), step.decision)

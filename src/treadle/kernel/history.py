@@ -77,9 +77,7 @@ def edited(messages: Sequence[Message], event: ContextEdited, note: int) -> list
         first -= 1
     while last < len(after) and isinstance(after[last], ToolMessage):
         last += 1
-    around = after[first:last]
-    sound = all(have_distinct_ids(one.calls) for one in around if isinstance(one, AssistantMessage) and one.calls)
-    if not sound or completed(around) != around:
+    if completed(after[first:last]) != after[first:last]:
         raise ValueError("it parts a tool call from its result, or leaves a message that says nothing")
     return after
 

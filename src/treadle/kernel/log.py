@@ -3,9 +3,6 @@
 A run's state is a value, and a new one is made for every event; copying the whole history each time would make a step
 dearer the longer the run has been going. A `Log` is a length and a list that it shares with its predecessors: appending
 to the newest one extends the shared list in place, appending to an older one copies first. No log is seen to change.
-
-Logs that share a list have the same `lineage`: of two, one is then the beginning of the other. So whoever keeps
-something about a log's items can tell without comparing them that a later log has the same ones.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,8 +30,8 @@ class Log(Unchanging[T]):
     """An immutable sequence with an `append` that returns a new one.
 
     Attributes:
-        lineage: what this log has in common with those of which one is the beginning of the other, the same objects in
-            both; to be compared with `is`. It holds none of the items.
+        lineage: the same (`is`) for logs of which one is the beginning of the other, so that whoever keeps something
+            about a log's items can tell without comparing them that a later log has them. It holds none of them.
     """
 
     __slots__ = ("_items", "_length", "lineage")

@@ -6,6 +6,7 @@ compare them needs no care: that is exact under every context.
 """
 
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from functools import reduce
 from math import isfinite
 from typing import Final
 
@@ -58,8 +59,5 @@ def dollars(value: object) -> Decimal | None:
 
 def total(*amounts: Decimal | None) -> Decimal | None:
     """What `amounts` come to, those that are unknown left out; None if all are."""
-    found: Decimal | None = None
-    for amount in amounts:
-        if amount is not None:
-            found = amount if found is None else plus(found, amount)
-    return found
+    known = [amount for amount in amounts if amount is not None]
+    return reduce(plus, known) if known else None

@@ -50,9 +50,7 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
         refusal = unexecuted(f"This call was not executed. {why}")
         for i in [i for i in range(len(calls)) if i not in early][allowed:]:
             records[i] = replace(records[i].answered(refusal, is_error=True, at=event.at), status="refused")
-    are_open = allowed
-    for one in early.values():
-        are_open += one.result is None
+    are_open = allowed + sum([one.result is None for one in early.values()])
     return Recorded(Calls(records), are_open, begun + allowed, allowed < new and not off)
 
 
