@@ -15,7 +15,7 @@ from typing import Any
 
 from treadle.context.redacting import kept_arguments
 from treadle.drivers.approvals import budgets_beside
-from treadle.drivers.below import Below
+from treadle.drivers.below import below_of
 from treadle.drivers.calls.change import as_fits, json_of
 from treadle.drivers.calls.subrun import recorded_below, taken_up
 from treadle.drivers.heartbeat import Lease
@@ -264,8 +264,8 @@ def _give(answers: Answers, given: str, theirs: Answers, path: str) -> None:
 
 
 async def _below(run: Run, record: CallRecord, answers: Answers) -> "_Fitting":
-    tool = run.config.tools.get(record.doing.name)
-    if tool is None or not isinstance(tool.agent, Below):
+    below = below_of(run.config.tools.get(record.doing.name))
+    if below is None:
         raise Misuse(
             f"this agent has no sub-agent {record.doing.name!r}, which run {run.run_id} waits for: decide with one "
             "that has, or cancel the run (agent.cancel)"
@@ -276,7 +276,7 @@ async def _below(run: Run, record: CallRecord, answers: Answers) -> "_Fitting":
             f"the journal no longer has run {record.run_id}, which call {record.id!r} waits for, so nothing can be "
             f"decided there: end run {run.run_id} with agent.cancel(…); it then goes on if something is said to it"
         )
-    return await _Fitting.of(taken_up(run, tool.agent, record, events), answers)
+    return await _Fitting.of(taken_up(run, below, record, events), answers)
 
 
 def _edited(run: Run, record: CallRecord, arguments: Mapping[str, Any] | None) -> str | None:

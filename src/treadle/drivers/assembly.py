@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NoReturn, SupportsIndex, TypeGuard, 
 
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import named, of_below, rules_of
-from treadle.drivers.below import Below, rules_below
+from treadle.drivers.below import agents_in, rules_below
 from treadle.drivers.calls.early import any_may_start_early
 from treadle.drivers.checks import (
     check_approvals,
@@ -363,8 +363,7 @@ def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:
     lines = [f"{what} {named(one)}" for what, functions in kinds for one in functions]
     lines += [] if given.stop_when is None else [f"stop_when {given.stop_when}"]
     lines += [] if typed is None else [f"output {_in_words(typed.kind)}"]
-    agents = [(one.name, one.agent.config) for one in given.tools.values() if isinstance(one.agent, Below)]
-    return (*lines, *[line for name, below in agents for line in of_below(name, below.hooks)])
+    return (*lines, *[line for name, below in agents_in(given.tools) for line in of_below(name, below.config.hooks)])
 
 
 def _in_words(kind: Any) -> str:

@@ -1,6 +1,6 @@
 """Below: an agent that works on the calls of a tool. What makes a tool of it; `calls/subrun.py` carries it out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from treadle.drivers.configuration import AnswerType, Configuration
 from treadle.drivers.output import answer_type
-from treadle.kernel.messages import Message
 from treadle.kernel.names import escaped
+from treadle.tools import Tool
 from treadle.tools.server import Ruled
 
 
@@ -25,11 +25,10 @@ def parts_below(config: Configuration) -> Iterator[str]:
     them, such as "mid/low"."""
     for server in config.servers:
         yield server.name
-    for name, tool in config.tools.items():
-        if isinstance(tool.agent, Below):
-            yield name
-            for further in parts_below(tool.agent.config):
-                yield f"{name}/{further}"
+    for name, below in agents_in(config.tools):
+        yield name
+        for further in parts_below(below.config):
+            yield f"{name}/{further}"
 
 
 def rules_below(config: Configuration) -> Iterator[tuple[str, Sequence[str]]]:
@@ -40,9 +39,8 @@ def rules_below(config: Configuration) -> Iterator[tuple[str, Sequence[str]]]:
     for server in config.servers:
         if isinstance(server, Ruled):
             yield server.name, tuple(server.rules)
-    for name, tool in config.tools.items():
-        if isinstance(tool.agent, Below):
-            yield name, tool.agent.config.rules
+    for name, below in agents_in(config.tools):
+        yield name, below.config.rules
 
 
 class Below(Struct, frozen=True):
@@ -55,10 +53,6 @@ class Below(Struct, frozen=True):
 
     config: Configuration
     final: bool
-
-    def system(self, instructions: str | None, output: AnswerType | None) -> list[Message]:
-        """The system message of its instructions, with those of its skills and of the type of its answer."""
-        return self.config.system(instructions, output)
 
     def config_below(self, above: Configuration) -> Configuration:
         """The agent as it works below one that is `above`: at a hand-off its answer is also that one's."""
@@ -81,9 +75,8 @@ class Below(Struct, frozen=True):
         mine = self.output_below(above)
         if mine is not None:
             yield mine
-        for tool in self.config.tools.values():
-            if isinstance(tool.agent, Below):
-                yield from tool.agent.answer_types(mine)
+        for _, below in agents_in(self.config.tools):
+            yield from below.answer_types(mine)
 
     def other_than(self, above: AnswerType) -> Configuration | None:
         """The agent that may answer a run that was asked for `above`, and with another type; None if there is none."""
@@ -92,8 +85,20 @@ class Below(Struct, frozen=True):
             return None
         if own is not None:
             return None if is_kind_of(own.kind, above.kind) else self.config
-        handed = (tool.agent.other_than(above) for tool in self.config.tools.values() if isinstance(tool.agent, Below))
+        handed = (below.other_than(above) for _, below in agents_in(self.config.tools))
         return next((other for other in handed if other is not None), None)
+
+
+def below_of(tool: Tool | None) -> Below | None:
+    """The agent that works on the calls of a tool; None if none does."""
+    return tool.agent if tool is not None and isinstance(tool.agent, Below) else None
+
+
+def agents_in(tools: Mapping[str, Tool]) -> Iterator[tuple[str, Below]]:
+    """The agents that work on the calls of some of these tools, by the names of those."""
+    for name, tool in tools.items():
+        if isinstance(tool.agent, Below):
+            yield name, tool.agent
 
 
 def is_kind_of(kind: Any, other: Any) -> bool:

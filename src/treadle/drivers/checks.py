@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from treadle.drivers.approvals import ApprovalRule
-from treadle.drivers.below import Below
+from treadle.drivers.below import agents_in
 from treadle.drivers.configuration import AnswerType, Configuration, model_named
 from treadle.drivers.purse.budget import Budget
 from treadle.drivers.purse.drawing import Budgets, Whose, budgets_in, require_whose
@@ -43,8 +43,8 @@ def check_limits(config: Configuration, limits: Limits) -> None:
     """Refuses limits that are none, or that cannot be kept with the models of an agent and of those below it."""
     kind("limits", limits, lambda it: isinstance(it, Limits), "Limits(steps=…, usd=…, …) or Limits.simple()")
     require_price(config.model, config.settings, limits)
-    for below in _below(config):
-        check_limits(below, limits)
+    for _, below in agents_in(config.tools):
+        check_limits(below.config, limits)
 
 
 def with_budgets(config: Configuration, given: Budgets) -> Configuration:
@@ -62,8 +62,8 @@ def with_budgets(config: Configuration, given: Budgets) -> Configuration:
 
 def _check_prices(config: Configuration, budget: Budget) -> None:
     require_price(config.model, config.settings, budget)
-    for below in _below(config):
-        _check_prices(below, budget)
+    for _, below in agents_in(config.tools):
+        _check_prices(below.config, budget)
 
 
 def stopped_by(config: Configuration, stop: Stop | None) -> tuple[Budget, ...] | None:
@@ -78,20 +78,14 @@ def stopped_by(config: Configuration, stop: Stop | None) -> tuple[Budget, ...] |
 def all_budgets(config: Configuration) -> Iterator[Budget]:
     """The budgets of an agent and of those below it."""
     yield from config.budgets
-    for below in _below(config):
-        yield from all_budgets(below)
+    for _, below in agents_in(config.tools):
+        yield from all_budgets(below.config)
 
 
 def check_whose(config: Configuration, whose: Whose) -> None:
     """Refuses a run of which a budget, of an agent below too, does not know whose purse is meant."""
     for budget in all_budgets(config):
         require_whose(budget, whose)
-
-
-def _below(config: Configuration) -> Iterator[Configuration]:
-    for tool in config.tools.values():
-        if isinstance(tool.agent, Below):
-            yield tool.agent.config
 
 
 def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
@@ -153,18 +147,16 @@ def check_approvals(
 
 
 def _servers_below(tools: Mapping[str, Tool]) -> Iterator[ToolServer]:
-    for tool in tools.values():
-        if isinstance(tool.agent, Below):
-            yield from tool.agent.config.servers
-            yield from _servers_below(tool.agent.config.tools)
+    for _, below in agents_in(tools):
+        yield from below.config.servers
+        yield from _servers_below(below.config.tools)
 
 
 def _all_below(tools: Mapping[str, Tool]) -> Iterator[tuple[str, Tool]]:
     """`tools` by name, and those of the agents that work on calls of some of them."""
     yield from tools.items()
-    for tool in tools.values():
-        if isinstance(tool.agent, Below):
-            yield from _all_below(tool.agent.config.tools)
+    for _, below in agents_in(tools):
+        yield from _all_below(below.config.tools)
 
 
 def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: type[Any]) -> None:
@@ -247,12 +239,12 @@ def require_dependencies(tools: Mapping[str, Tool], deps: object) -> None:
 
 def require_answers_that_fit(tools: Mapping[str, Tool], output: AnswerType) -> None:
     """Refuses a hand-off to an agent whose answer is of another type than that of the agent that hands on."""
-    for tool in tools.values():
-        other = tool.agent.other_than(output) if isinstance(tool.agent, Below) else None
+    for name, below in agents_in(tools):
+        other = below.other_than(output)
         if other is not None and other.output is not None:
             given = _kind(other.output)
             raise Misuse(
-                f"{tool.name} hands the conversation on, and the answer of {other.name} is a {given}, but "
+                f"{name} hands the conversation on, and the answer of {other.name} is a {given}, but "
                 f"that of this agent must be a {_kind(output)}; give {other.name} the same output=, or none"
             )
 

@@ -6,7 +6,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from treadle.drivers.below import Below, run_id_below
+from treadle.drivers.below import below_of, run_id_below
 from treadle.drivers.checks import all_budgets
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.purse.budget import Budget, log
@@ -131,6 +131,6 @@ def _runs_below(config: Configuration, state: RunState) -> Iterator[tuple[str, C
     for step in (*state.steps, *([] if state.step is None else [state.step])):
         for record in step.calls:
             for made, call in enumerate((*record.ran, record.doing), 1):
-                tool = config.tools.get(call.name)
-                if tool is not None and isinstance(tool.agent, Below):
-                    yield run_id_below(state.run_id, step.number, record.id, made), tool.agent.config
+                below = below_of(config.tools.get(call.name))
+                if below is not None:
+                    yield run_id_below(state.run_id, step.number, record.id, made), below.config

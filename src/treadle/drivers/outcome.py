@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from treadle.drivers.below import Below, is_kind_of
+from treadle.drivers.below import below_of, is_kind_of
 from treadle.drivers.configuration import AnswerType, Configuration
 from treadle.drivers.output import as_json, typed_output
 from treadle.journal import Journal, RedactionFailed
@@ -97,7 +97,7 @@ def _handed_to(config: Configuration, state: RunState) -> Iterator[AnswerType]:
     if not state.handed_on or not state.steps:
         return
     for record in state.steps[-1].calls:
-        tool = config.tools.get(record.doing.name)
-        if record.final and tool is not None and isinstance(tool.agent, Below):
-            yield from tool.agent.answer_types(config.output)
+        below = below_of(config.tools.get(record.doing.name))
+        if record.final and below is not None:
+            yield from below.answer_types(config.output)
             return

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from treadle.drivers.below import Below
+from treadle.drivers.below import agents_in
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalDamaged, UnknownRun
 from treadle.journal.ones_own import read_of, standing_of
@@ -41,11 +41,10 @@ def told_effect(maker: RunState, name: str) -> str:
 
 def tool_below(tools: Mapping[str, Tool], agent: str, name: str) -> Tool | None:
     """The tool `name` of the agent below that is called `agent`; None if there is none."""
-    for tool in tools.values():
-        if isinstance(tool.agent, Below):
-            config = tool.agent.config
-            found = config.tools.get(name) if config.name == agent else None
-            found = found or tool_below(config.tools, agent, name)
-            if found is not None:
-                return found
+    for _, below in agents_in(tools):
+        config = below.config
+        found = config.tools.get(name) if config.name == agent else None
+        found = found or tool_below(config.tools, agent, name)
+        if found is not None:
+            return found
     return None

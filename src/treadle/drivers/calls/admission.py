@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from treadle.drivers.approvals import ALLOWED, Action, Ruling, own_word, ruling
-from treadle.drivers.below import Below
+from treadle.drivers.below import below_of
 from treadle.drivers.calls.made import MadeCalls, calls_so_far
 from treadle.drivers.purse.claims import calls_left
 from treadle.drivers.request import not_allowed
@@ -72,7 +72,7 @@ def check(run: Run, record: CallRecord, *, asked: bool = False) -> Admitted | Ev
         return refused(run, record, fault or _unknown_tool(call, list(run.config.tools)))
     if may_have_changed(record, tool) and not asked:
         return unknown_outcome(run, record)
-    if tool.agent is not None and _hands_on(tool) and (why := _why_not_handed_on(run, record)):
+    if _hands_on(tool) and (why := _why_not_handed_on(run, record)):
         return refused(run, record, ToolError(why, executed=False))
     try:
         return Admitted(record, tool, tool.validate(call.arguments))
@@ -163,12 +163,12 @@ def about_call(run: Run, call_id: str, tool: Tool) -> dict[str, object]:
 
 def hands_on(run: Run, record: CallRecord) -> bool:
     """Whether the conversation is handed on by a call."""
-    tool = run.config.tools.get(record.doing.name)
-    return tool is not None and _hands_on(tool)
+    return _hands_on(run.config.tools.get(record.doing.name))
 
 
-def _hands_on(tool: Tool) -> bool:
-    return isinstance(tool.agent, Below) and tool.agent.final
+def _hands_on(tool: Tool | None) -> bool:
+    below = below_of(tool)
+    return below is not None and below.final
 
 
 def _why_not_handed_on(run: Run, record: CallRecord) -> str:

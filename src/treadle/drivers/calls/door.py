@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from treadle.drivers.below import Below
+from treadle.drivers.below import below_of
 from treadle.drivers.calls.admission import (
     Admitted,
     allowed,
@@ -357,7 +357,7 @@ def _repeatable(tool: Tool) -> bool:
 
     What its servers have is known to its runs only, which may have been told other things each time.
     """
-    if isinstance(tool.agent, Below):
-        config = tool.agent.config
-        return not config.servers and all(_repeatable(one) for one in config.tools.values())
+    below = below_of(tool)
+    if below is not None:
+        return not below.config.servers and all(map(_repeatable, below.config.tools.values()))
     return tool.effect != "write"

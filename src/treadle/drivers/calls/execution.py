@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from msgspec.structs import replace
 
 from treadle.context.storable import storable
-from treadle.drivers.below import Below
+from treadle.drivers.below import below_of
 from treadle.drivers.calls.admission import Admitted, about_call
 from treadle.drivers.calls.made import calls_so_far
 from treadle.drivers.calls.subrun import carried
@@ -36,8 +36,8 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
         asyncio.CancelledError: this run was cancelled.
     """
     record, tool, step = admitted.record, admitted.tool, len(run.state.steps)
-    if tool.agent is not None and isinstance(tool.agent, Below):
-        return await carried(run, tool.agent, record, tool, admitted.arguments, below)
+    if (agent := below_of(tool)) is not None:
+        return await carried(run, agent, record, tool, admitted.arguments, below)
     context = context_of(run, record, admitted.arguments) if tool.injected else None
     if run.lease is not None:
         await confirm_before_effect(run)

@@ -13,7 +13,7 @@ from typing import Any
 
 from treadle.context.shown import text_with_shown
 from treadle.drivers.approvals import budgets_beside, require_budgets, require_rules
-from treadle.drivers.below import Below, parts_below, run_id_below
+from treadle.drivers.below import Below, below_of, parts_below, run_id_below
 from treadle.drivers.calls.admission import hands_on
 from treadle.drivers.calls.made import calls_so_far, records_of
 from treadle.drivers.calls.unfinished import changes_told
@@ -108,8 +108,7 @@ def is_orphan(parent: Run, record: CallRecord) -> bool:
 
 def _agent(parent: Run, record: CallRecord) -> Below | None:
     """The agent that works on a call; None if its tool is none, or gone."""
-    tool = parent.config.tools.get(record.doing.name)
-    return tool.agent if tool is not None and isinstance(tool.agent, Below) else None
+    return below_of(parent.config.tools.get(record.doing.name))
 
 
 def _may_be_left(parent: Run, record: CallRecord) -> bool:
@@ -177,7 +176,7 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
         raise Misuse(f"{function} are a text; it was given {instructions!r}")
     require_price(config.model, config.settings, limits)
     child = _run(parent, below, record, None)
-    system = below.system(instructions, child.config.output)
+    system = below.config.system(instructions, child.config.output)
     said = _so_far(parent, record, arguments.get("reason")) if below.final else [UserMessage(arguments["task"])]
     link = Parent(parent.run_id, len(parent.state.steps), record.id, parent.state.started.at)
     messages = [*system, *said]
