@@ -47,6 +47,7 @@ from treadle import (
     Misuse,
     ModelSettings,
     Price,
+    Retries,
     RunStopped,
     SqliteJournal,
     StepSettings,
@@ -662,6 +663,20 @@ async def test_a_closing_reply_is_paid_from_the_budget_too():
     short = await agent(Honest(looks(99)), budget=tight, tools=[Bank().look], limits=Limits(steps=2)).run("go")
     assert (short.stop.reason, len(short.steps)) == ("max_steps", 1)
     assert short.usage.total_tokens == tight.spent().tokens == 100
+
+
+@pytest.mark.parametrize("bounds", [{"budget": Budget(tokens=600)}, {"limits": Limits(steps=2, tokens=600)}])
+async def test_a_closing_reply_that_cannot_be_tried_again_ends_for_what_it_closes(bounds):
+    async def breaks():
+        yield TextDelta("words " * 30)
+        raise Overloaded("busy")
+
+    model = ScriptedModel([[("look", {"key": "a"})], breaks(), "done"])
+    settings = ModelSettings(max_tokens=100)
+    given = {"limits": Limits(steps=2), "settings": settings, "retries": Retries(base=0.0), **bounds}
+    result = await Agent(model, tools=[Bank().look], **given).run("go")
+    assert (len(model.requests), result.stop.reason) == (2, "max_steps")
+    assert "words" in result.text
 
 
 async def test_a_run_lands_before_a_budget_is_used_up():

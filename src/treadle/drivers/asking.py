@@ -23,7 +23,7 @@ from treadle.journal.told_apart import begun_as
 from treadle.kernel.decide import PrepareStep
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished, StepPrepared
-from treadle.kernel.messages import AssistantMessage, Usage
+from treadle.kernel.messages import AssistantMessage, ModelSettings, Usage
 from treadle.kernel.step_changes import asked_in_full
 from treadle.models.errors import ModelError
 from treadle.models.fixed import answered_by
@@ -89,6 +89,11 @@ class Asking:
         refused = claim(self._run, event.reserve)
         return event if refused is None else RunFinished(command.landing or refused, command.decision)
 
+    def set_aside_again(self, prepared: StepPrepared) -> RunFinished | None:
+        """Likewise, what another attempt at the step under way may take. Raises as `set_aside`."""
+        refused = claim(self._run, prepared.reserve)
+        return None if refused is None else RunFinished(prepared.landing or refused, prepared.decision)
+
     def reckoned(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared:
         """The event that carries `command` out, before anything is set aside for it. Raises as `prepare`."""
         run = self._run
@@ -117,7 +122,6 @@ class Asking:
         usage, prepared = reply.usage, state.prepared
         if usage is None or usage.estimated:
             usage = self.arrived.paid(reply, self.asked, self.longest_reply)
-        settings = (None if prepared is None else prepared.settings) or state.started.settings
         in_full = self.has_counted(prepared, usage)
         message, finish = storable(reply.message), reply.finish
         handed = False
@@ -134,7 +138,7 @@ class Asking:
             reply.finish_detail,
             reply.model or model.name,
             reply.request_id,
-            charge_of(answered_by(model, reply.model), usage, settings) if reply.cost is None else reply.cost,
+            charge_of(answered_by(model, reply.model), usage, self._settings) if reply.cost is None else reply.cost,
             uncounted(state) if state.size.reported or not in_full else 0,
             calls_allowed(run) if run.parent is not None and message.calls else None,
             handed,
@@ -179,13 +183,11 @@ class Asking:
         Args:
             model: that has failed, of several for which the model of the step stands.
         """
-        arrived, state = self.arrived, self._run.state
+        arrived, step = self.arrived, len(self._run.state.steps)
         usage, cost = arrived.usage(self.asked, self.longest_reply), arrived.cost
         if usage is not None and cost is None:
-            prepared = state.prepared
-            settings = (None if prepared is None else prepared.settings) or state.settings
-            cost = price_of(model or self.model, usage, settings)
-        return ModelFailed(len(state.steps), error, attempt, arrived.text, wait, usage, cost, self.model.name)
+            cost = price_of(model or self.model, usage, self._settings)
+        return ModelFailed(step, error, attempt, arrived.text, wait, usage, cost, self.model.name)
 
     def has_counted(self, prepared: StepPrepared | None, usage: Usage) -> bool:
         """The model of the step has replied: where that is the measure of the next request, it is by this model.
@@ -217,13 +219,16 @@ class Asking:
     @property
     def longest_reply(self) -> int | None:
         """The tokens of the longest reply that the step under way may have; None if nobody has said."""
+        prepared = self._run.state.prepared
+        if prepared is not None and prepared.reserve is not None and prepared.reserve.reply:
+            return prepared.reserve.reply
+        return longest_reply_of(self.model, self._settings)
+
+    @property
+    def _settings(self) -> ModelSettings:
+        """How the model of the step under way is asked to generate."""
         state = self._run.state
-        prepared, settings = state.prepared, state.started.settings
-        if prepared is not None:
-            if prepared.reserve is not None and prepared.reserve.reply:
-                return prepared.reserve.reply
-            settings = prepared.settings or settings
-        return longest_reply_of(self.model, settings)
+        return (None if state.prepared is None else state.prepared.settings) or state.settings
 
     def is_new(self, call_id: str) -> bool:
         """Whether no call of the run has had this id."""

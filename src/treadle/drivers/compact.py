@@ -36,13 +36,11 @@ from treadle.drivers.commit import require_lease
 from treadle.drivers.hearing import unexpected, whole_reply
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.bill import Bill
-from treadle.drivers.purse.claims import claim, settle
-from treadle.drivers.purse.patience import patiently
+from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Run
-from treadle.drivers.think import seconds_left
-from treadle.kernel.decide import CallModel
+from treadle.drivers.think import may_call_again, seconds_left
 from treadle.kernel.errors import IllegalEvent, Misuse, PassesThrough
-from treadle.kernel.events import ContextEdited, RunFinished
+from treadle.kernel.events import ContextEdited
 from treadle.kernel.history import completed
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -93,14 +91,7 @@ async def make_room(run: Run) -> bool:
         return False
     tokens, window = _tokens(run), _window(run)
     target = (tokens if window is None else min(tokens, window)) // 2
-    changed = await _apply(run, (*(policies or ()), *ladder(target)), target)
-    if not changed or not isinstance(run.next(), CallModel):
-        return False
-    prepared = run.state.prepared
-    refused = await patiently(lambda: claim(run, None if prepared is None else prepared.reserve))
-    if refused is not None:
-        run.feed(RunFinished(refused))
-    return refused is None
+    return await _apply(run, (*(policies or ()), *ladder(target)), target) and await may_call_again(run)
 
 
 def chosen_policies(
@@ -319,8 +310,7 @@ async def _asked(
         return arrived
 
     while True:
-        if run.lease is not None:
-            require_lease(run)
+        require_lease(run)
         try:
             reply = sound_reply(await whole_reply(run, model, request, arrived, passed_over))
             return reply, arrived.paid(reply, asked, most)

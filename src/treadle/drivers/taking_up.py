@@ -37,7 +37,7 @@ from treadle.journal import Journal
 from treadle.journal.ones_own import read_of, standing_of
 from treadle.journal.redaction import redacted
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, MessageAdded, NudgeGiven, RunPaused, RunStarted
+from treadle.kernel.events import FORMAT, Event, MessageAdded, NudgeGiven, RunPaused, RunStarted
 from treadle.kernel.messages import AssistantMessage, Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
@@ -245,7 +245,7 @@ def _as_kept(conversation: Conversation, run_id: str, journal: Journal | None) -
     redact = getattr(journal, "redact", None)
     if redact is None:
         return None
-    (begun,) = redacted(run_id, 0, [RunStarted(run_id, tuple(conversation.messages), 1)], redact, "")
+    (begun,) = redacted(run_id, 0, [RunStarted(run_id, tuple(conversation.messages), FORMAT)], redact, "")
     return begun.messages if isinstance(begun, RunStarted) else None
 
 

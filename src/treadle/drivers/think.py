@@ -16,12 +16,11 @@ from treadle.drivers.asking import Asking, error_info
 from treadle.drivers.commit import require_lease
 from treadle.drivers.hearing import unexpected, whole_reply
 from treadle.drivers.purse.arrived import Arrived
-from treadle.drivers.purse.claims import claim
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
-from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied, RunFinished
+from treadle.kernel.events import ErrorInfo, ModelFailed, ModelReplied
 from treadle.models.errors import ModelError
 from treadle.models.port import (
     AttemptFailed,
@@ -44,8 +43,7 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
     attempt = 1
     while True:
         # It may have been taken over while the wait for another attempt went on.
-        if run.lease is not None:
-            require_lease(run)
+        require_lease(run)
         run.asking.arrived = Arrived()
         try:
             event = run.asking.replied(await _reply(run, hear, attempt))
@@ -80,18 +78,18 @@ async def _again(run: Run, failure: ModelError, attempt: int) -> tuple[int, bool
         return attempt, False
     await run.commit()
     await asyncio.sleep(wait)
-    return attempt + 1, await _may_call_again(run)
+    return attempt + 1, await may_call_again(run)
 
 
-async def _may_call_again(run: Run) -> bool:
+async def may_call_again(run: Run) -> bool:
     """Whether what the attempts so far have taken leaves enough for another, here and in the runs above."""
     prepared = run.state.prepared
     if prepared is None or not isinstance(run.next(), CallModel):
         return False
-    refused = await patiently(lambda: claim(run, prepared.reserve))
-    if refused is not None:
-        run.feed(RunFinished(refused, prepared.decision))
-    return refused is None
+    over = await patiently(lambda: run.asking.set_aside_again(prepared))
+    if over is not None:
+        run.feed(over)
+    return over is None
 
 
 class _Enough(Exception):
@@ -106,7 +104,7 @@ def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt: int)
         run.feed(_passed_over(run, event, attempt))
         run.asking.arrived = arrived = Arrived()
         await run.commit()
-        if not await _may_call_again(run):
+        if not await may_call_again(run):
             raise _Enough
         return arrived
 

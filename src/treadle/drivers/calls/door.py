@@ -16,9 +16,9 @@ recorded, and nothing more is started.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -48,6 +48,8 @@ from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.events import Event, ResultAwaited, ToolFinished, ToolReacted, ToolStarted
 from treadle.tools import Tool, ToolOutput
+
+T = TypeVar("T")
 
 
 async def act(run: Run, records: Sequence[CallRecord], *, goes_on: bool = False) -> None:
@@ -206,18 +208,12 @@ class Batch:
             self._free -= 1
         found = check(run, record) if record.status == "asked" else await self._gone_on_with(record)
         if isinstance(found, Admitted) and run.config.on_tool_call and is_to_be_changed(record):
-            found = await self._changed(found)
-        if found is None:
-            return None
+            found = await self._kept(self._changed(found))
         if isinstance(found, Admitted) and ruled(run, found.tool):
             self._made = self._made or MadeCalls(run)
-            try:
-                found = await allowed(run, found, self._made)
-            except (PassesThrough, *ENDS_A_TASK, GeneratorExit):
-                raise
-            except BaseException as error:
-                self.failure = error
-                return None
+            found = await self._kept(allowed(run, found, self._made))
+        if found is None:
+            return None
         if isinstance(found, Admitted):
             if self._made is not None:
                 self._made.let_in(found.record)
@@ -249,17 +245,22 @@ class Batch:
             self._seen[record.call.id] = output
         return found
 
-    async def _changed(self, admitted: Admitted) -> Admitted | Event | None:
-        """The call with the arguments that the application gives it, checked again; None where that has failed."""
-        run, call_id = self._run, admitted.record.id
-        await run.commit()
+    async def _kept(self, work: Awaitable[T]) -> T | None:
+        """What `work` gives; None where a function of the application's raised in it, which is kept until all that is
+        under way is back."""
         try:
-            text = await change_of(run.config.on_tool_call, admitted.record, admitted.tool, run.driven.own)
+            return await work
         except (PassesThrough, *ENDS_A_TASK, GeneratorExit):
             raise
         except BaseException as error:
             self.failure = error
             return None
+
+    async def _changed(self, admitted: Admitted) -> Admitted | Event:
+        """The call with the arguments that the application gives it, checked again."""
+        run, call_id = self._run, admitted.record.id
+        await run.commit()
+        text = await change_of(run.config.on_tool_call, admitted.record, admitted.tool, run.driven.own)
         if text is None:
             return admitted
         run.feed(ToolReacted(len(run.state.steps), call_id, "change", arguments=text))
@@ -283,14 +284,11 @@ class Batch:
             self._begin(admitted)
             if run.writes:
                 await _start(run, (admitted,))
-        try:
-            event, output = await executed(run, admitted, run.begun.pop(call_id, None))
-        except (PassesThrough, *ENDS_A_TASK, GeneratorExit):
-            raise
-        except BaseException as error:
+        done = await self._kept(executed(run, admitted, run.begun.pop(call_id, None)))
+        if done is None:
             # A run below ended on a function of the application's: the call is taken up again with it.
-            self.failure = error
             return
+        event, output = done
         if isinstance(event, ToolFinished) and run.config.on_tool_result:
             event = replace(event, provisional=True)
             self._seen[call_id] = output
@@ -306,25 +304,28 @@ class Batch:
 
         A call that it wants in its place is admitted when all that is under way is back: it may have to run alone.
         """
-        run, functions = self._run, self._run.config.on_tool_result
-        record = _returned(run, call_id) if functions else None
+        run = self._run
+        record = _returned(run, call_id) if run.config.on_tool_result else None
         if record is None or self.failure is not None:
             return
         await run.commit()
-        output = self._seen.pop(call_id, None) or _output_of(record)
-        try:
-            reaction = await reaction_of(functions, record, output, run.config.tools, run.driven.own)
-            event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run), _repeatable)
-            run.feed(event)
-        except (PassesThrough, *ENDS_A_TASK, GeneratorExit):
-            raise
-        except BaseException as error:
-            self.failure = error
+        delay = await self._kept(self._reacted(record))
+        if delay is None:
             return
         settle(run)
         await run.commit()
-        if isinstance(reaction, Retry) and reaction.delay > 0 and isinstance(event, ToolReacted) and event.call:
-            await asyncio.sleep(reaction.delay)
+        if delay:
+            await asyncio.sleep(delay)
+
+    async def _reacted(self, record: CallRecord) -> float:
+        """Records what the application makes of a result; the seconds until a call that it wants is made."""
+        run, tools = self._run, self._run.config.tools
+        output = self._seen.pop(record.id, None) or _output_of(record)
+        reaction = await reaction_of(run.config.on_tool_result, record, output, tools, run.driven.own)
+        event = reacted(len(run.state.steps), record, reaction, tools, calls_allowed(run), _repeatable)
+        run.feed(event)
+        again = isinstance(event, ToolReacted) and event.call is not None
+        return reaction.delay if again and isinstance(reaction, Retry) else 0.0
 
 
 async def _start(run: Run, calls: Sequence[Admitted]) -> None:
