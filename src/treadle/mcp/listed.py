@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from treadle.context.storable import storable_text
 from treadle.kernel.messages import ListedTool
 from treadle.mcp.naming import LONGEST, tool_names
 from treadle.mcp.secrets import Secrets
@@ -122,7 +123,7 @@ class Reader:
         return listed if self._trusted else replace(listed, effect="write", says_effect=False)
 
     def _listed(self, name: str, tool: "mcp_types.Tool") -> ListedTool:
-        words = self._secrets.hidden(tool.description or tool.title or "").encode("utf-8", "replace").decode()
+        words = storable_text(self._secrets.hidden(tool.description or tool.title or ""))
         if len(words) > LONGEST_WORDS:
             words = f"{words[:LONGEST_WORDS]} […]"
         effect, says = self._effect(tool)

@@ -11,7 +11,7 @@ import msgspec
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from treadle.agent import Agent
-from treadle.drivers.below import Below
+from treadle.drivers.below import below_of
 from treadle.drivers.output import WRAPPED, in_an_object
 from treadle.kernel.messages import Content, Json
 from treadle.result import RunResult
@@ -149,5 +149,5 @@ class Typed:
 
 def _ends_otherwise(tool: Tool) -> bool:
     """Whether a call of it may end a run with something else than the agent's own answer."""
-    hands_on = isinstance(tool.agent, Below) and tool.agent.final
-    return hands_on or (tool.external and not tool.wait)
+    below = below_of(tool)
+    return (below is not None and below.final) or (tool.external and not tool.wait)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from treadle.context.policies import Summarise
 from treadle.context.redacting import Redact
 from treadle.context.storable import storable_event
-from treadle.drivers.below import Below
+from treadle.drivers.below import below_of
 from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, check, is_to_begin, may_begin, ruled
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.recovery import asks_its_tool
@@ -215,18 +215,19 @@ class Anew:
 
     def below(self, name: str) -> "Anew | None":
         """The agent that works on calls of the tool `name`; None if none does."""
-        tool = self._config.tools.get(name)
-        if tool is None or not isinstance(tool.agent, Below):
+        below = below_of(self._config.tools.get(name))
+        if below is None:
             return None
-        return Anew(tool.agent.config_below(self._config), self._deps, self, redact=self._redact)
+        return Anew(below.config_below(self._config), self._deps, self, redact=self._redact)
 
     def came_back(self, record: CallRecord, state: RunState) -> Event | None:
         """What is recorded of a call when the run that worked on it stands in `state`."""
         tool = self._config.tools.get(record.doing.name)
-        if tool is None or not isinstance(tool.agent, Below):
+        below = below_of(tool)
+        if tool is None or below is None:
             return None
-        child = Run(tool.agent.config_below(self._config), DRIVER, state=state)
-        event, _ = recorded_for_call(len(self.run.state.steps), record, tool, child, tool.agent.final)
+        child = Run(below.config_below(self._config), DRIVER, state=state)
+        event, _ = recorded_for_call(len(self.run.state.steps), record, tool, child, below.final)
         if state.stop == LEFT:
             return storable_event(cut_short(self.run, record, event.spent))
         hooked = isinstance(event, ToolFinished) and self._config.on_tool_result

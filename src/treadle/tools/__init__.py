@@ -1,6 +1,6 @@
 """Tools: what a model can ask for, the skills that bundle them, and how they are made of functions.
 
-May use `treadle.kernel` and nothing else of treadle. Pydantic and `jsonschema-rs` are imported when a tool needs them.
+May use `treadle.kernel` and `treadle.context`. Pydantic and `jsonschema-rs` are imported when a tool needs them.
 """
 
 from treadle.tools.agent_skills.skill import AgentSkills, agent_skills

@@ -15,6 +15,7 @@ from jiter import from_json
 from msgspec import Struct
 from pydantic_core import ValidationError
 
+from treadle.context.storable import storable_text
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.messages import Json
 from treadle.tools.errors import BadTool, InvalidArguments, describe_exception
@@ -111,7 +112,7 @@ class Arguments(Struct, frozen=True, eq=False):
             fault, shown = "a lone surrogate is not text", text[max(0, error.start - 40) : error.start]
         else:
             fault, shown = str(error), _before(text, str(error))
-        given = shown.encode("utf-8", "replace").decode()
+        given = storable_text(shown)
         right = example(self.schema)
         return InvalidArguments(
             f"{self.tool}: the arguments are not valid JSON: {fault}; write one JSON object such as {right}",

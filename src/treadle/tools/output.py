@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic_core import to_json, to_jsonable_python
 
+from treadle.context.storable import storable_text
 from treadle.context.unbroken import end_before, start_after
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text
@@ -167,7 +168,7 @@ def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:
         shown = {"error": True, "message": words, **error.hints} | {"error": True, "message": words}
     else:
         shown = {"error": True, "message": describe_exception(error)}
-        raised = _clean(place_of_exception(error))
+        raised = storable_text(place_of_exception(error))
     try:
         text = _json(shown, _lenient)
     except Exception:
@@ -189,7 +190,7 @@ def _showable(hint: Any) -> Any:
 
 def _shortened(shown: Mapping[str, Any], most: int) -> str:
     """The JSON text of an error in `most` characters: its words are cut, and of its hints the short ones kept."""
-    words = _clean(str(shown["message"]))
+    words = storable_text(str(shown["message"]))
     size = max(most // 2 - 40, 0)
     kept = {"error": True, "message": cut(words, size)}
     while size and len(_json(kept)) > most // 2:
@@ -226,7 +227,7 @@ def _left_out(count: int) -> str:
 
 def _content(value: Any, max_output: int) -> str | tuple[Content, ...]:
     if isinstance(value, str):
-        return cut(_clean(value if type(value) is str else str.__str__(value)), max_output)
+        return cut(storable_text(value if type(value) is str else str.__str__(value)), max_output)
     if type(value) in _PARTS:
         value = (value,)
     if isinstance(value, (list, tuple)) and any(type(part) in _PARTS for part in value):
@@ -245,7 +246,7 @@ def _parts(values: list[Any] | tuple[Any, ...], max_output: int) -> tuple[Conten
             parts.append(_attached(value))
             continue
         text = value.text if isinstance(value, Text) else value if isinstance(value, str) else _json(value)
-        text = cut(_clean(text), left)
+        text = cut(storable_text(text), left)
         left -= len(text)
         if text:
             parts.append(Text(text))
@@ -254,7 +255,7 @@ def _parts(values: list[Any] | tuple[Any, ...], max_output: int) -> tuple[Conten
 
 def _attached(part: Image | File) -> Image | File:
     texts = [(field, text) for field in _TEXTS if isinstance(text := getattr(part, field, None), str)]
-    changed = {field: _clean(text) for field, text in texts if not text.isascii()}
+    changed = {field: storable_text(text) for field, text in texts if not text.isascii()}
     return replace(part, **changed) if changed else part
 
 
@@ -360,15 +361,11 @@ def _lenient(value: Any) -> Any:
         return f"({type(value).__qualname__})"
 
 
-def _clean(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
 def _clean_deep(value: Any) -> Any:
     """`value` without lone surrogates and what is no number, and without the types that may hide some."""
     match value:
         case str():
-            return _clean(str.__str__(value))
+            return storable_text(str.__str__(value))
         case list() | tuple() | set() | frozenset():
             return [_clean_deep(item) for item in value]
         case Mapping():
@@ -377,7 +374,7 @@ def _clean_deep(value: Any) -> Any:
                 for key, item in value.items()
             }
         case PurePath():
-            return _clean(str(value))
+            return storable_text(str(value))
         case float() if not isfinite(value):
             return to_json(value, inf_nan_mode="strings").decode().strip('"')
         case BaseException() | type():

@@ -237,7 +237,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         value: Any,
         cancelled: Callable[[], bool] = _is_cancelled,
         errors: SaysError | None = None,
-        about: Mapping[str, object] = MappingProxyType({}),
+        about: Mapping[str, object] = NOTHING,
         redact: Redact | None = None,
     ) -> ToolOutput:
         """The output of a call that returned `value`. The other arguments are those of `call`."""
