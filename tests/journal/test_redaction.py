@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -230,6 +231,15 @@ def test_the_texts_in_arguments_are_passed_and_all_else_stays_as_it_was_written(
     found = redacted("r", 0, [reply, said], hide, "here")
     expected = after if after is not None else before.replace("the secret", "the [gone]")
     assert found == [ModelReplied(step=0, message=AssistantMessage((ToolCall("c", "secret", expected),))), said]
+
+
+@pytest.mark.parametrize("held", [dict, lambda data: Opaque("someone", {"type": "found", "given": data})])
+def test_of_data_under_keys_that_become_one_none_is_lost(held: Callable[[Any], Any]) -> None:
+    data = {"anna@x.de": 1, "bert@x.de": {"dora@x.de": 2, "emil@x.de": 3}}
+    event = ToolFinished(0, "a", "", app=held(data))
+    (kept,) = redacted("r", 0, [event], lambda text: re.sub(r"\w+@\S+", "[email]", text), "here")
+    assert isinstance(kept, ToolFinished)
+    assert kept.app == held({"[email]": 1, "[email]?": {"[email]": 2, "[email]?": 3}})
 
 
 def test_thinking_that_is_changed_loses_what_its_provider_signed() -> None:

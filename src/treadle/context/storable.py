@@ -6,7 +6,7 @@ where it comes in, so that the record, the state and what a model is sent are th
 """
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -150,13 +150,7 @@ def _with_json(value: Any) -> Any:
     if isinstance(value, str):
         return storable_text(str.__str__(value))
     if isinstance(value, Mapping):
-        out: dict[Any, Any] = {}
-        for key, item in value.items():
-            name = _key(key)
-            while name in out:
-                name = f"{name}?"
-            out[name] = _with_json(item)
-        return out
+        return each_by_name((_key(key), _with_json(item)) for key, item in value.items())
     if isinstance(value, (list, tuple, Set)):
         return [_with_json(item) for item in value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -169,6 +163,16 @@ def _with_json(value: Any) -> Any:
     except Exception:
         return _described(value)
     return _with_json(plain) if isinstance(plain, (str, dict, list)) else _described(value)
+
+
+def each_by_name(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Values by their names, as a dict: of two whose names were made one the later has a question mark after it."""
+    out: dict[Any, Any] = {}
+    for name, item in items:
+        while name in out:
+            name = f"{name}?"
+        out[name] = item
+    return out
 
 
 def _key(key: Any) -> Any:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from treadle.context import corrected
 from treadle.context.frames import ACTIVATE, beside_frame
 from treadle.context.redacting import kept_arguments, kept_text
+from treadle.context.storable import each_by_name
 from treadle.journal.errors import RedactionFailed
 from treadle.kernel.calls import Awaited
 from treadle.kernel.events import (
@@ -191,10 +192,10 @@ def _own(value: Any, redact: Redact) -> Any:
     if not isinstance(value, Mapping):
         return _any(value, redact)
     sealed = {"data"} if str(value.get("type")).endswith(ENCRYPTED) else set[str]()
-    pairs = {
-        _any(name, redact): one if name in sealed and isinstance(one, str) else _field(name, one, redact)
+    pairs = each_by_name(
+        (_any(name, redact), one if name in sealed and isinstance(one, str) else _field(name, one, redact))
         for name, one in value.items()
-    }
+    )
     return value if pairs == value else {name: one for name, one in pairs.items() if name not in SIGNED}
 
 
@@ -221,7 +222,7 @@ def _any(value: Any, redact: Redact) -> Any:
         items = [_any(one, redact) for one in value]
         return value if all(map(_is, items, value)) else type(value)(items)
     if isinstance(value, Mapping):
-        pairs = {_any(name, redact): _any(one, redact) for name, one in value.items()}
+        pairs = each_by_name((_any(name, redact), _any(one, redact)) for name, one in value.items())
         return value if pairs == value else pairs
     return value
 

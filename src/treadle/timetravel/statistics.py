@@ -24,7 +24,7 @@ from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import Event, ModelFailed, RunForked
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Usage
-from treadle.kernel.money import NOTHING, plus
+from treadle.kernel.money import NOTHING, total
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.timetravel.figures import Group, Money, Spread, Statistics
@@ -342,17 +342,10 @@ def _spread(values: Sequence[float]) -> Spread | None:
 def _money(costs: Sequence[Decimal | None]) -> Money:
     known = sorted(cost for cost in costs if cost is not None)
     unknown = len(costs) - len(known)
-    total = None if unknown else _sum(known)
+    whole = None if unknown else total(NOTHING, *known)
     if not known:
-        return Money(total, None, None, None, unknown)
-    return Money(total, _percentile(known, 50), _percentile(known, 95), known[-1], unknown)
-
-
-def _sum(costs: Iterable[Decimal]) -> Decimal:
-    found = NOTHING
-    for cost in costs:
-        found = plus(found, cost)
-    return found
+        return Money(whole, None, None, None, unknown)
+    return Money(whole, _percentile(known, 50), _percentile(known, 95), known[-1], unknown)
 
 
 def _percentile(ordered: Sequence[Any], percent: int) -> Any:
