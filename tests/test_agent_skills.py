@@ -115,6 +115,16 @@ async def test_a_long_file_is_read_page_by_page(tmp_path: Path) -> None:
     assert "outside" in beyond
 
 
+async def test_no_page_of_a_file_ends_within_a_figure(tmp_path: Path) -> None:
+    skill_in(tmp_path, "pdf", long="x" * 19_990 + "\nUSD: 123456789\n" + "y" * 90)
+    read = {"skill": "pdf", "path": "long"}
+    model, _ = scripted([(READ, read)], [(READ, {**read, "offset": 19_996})], "x")
+    one, two = results(await Agent(model, skills=[tmp_path]).run("Go."))
+    assert "1" not in one.partition("[Characters")[0]
+    assert "on call read_skill_file with offset 19996" in one
+    assert two.startswith("123456789\n")
+
+
 @pytest.mark.parametrize("together", [True, False])
 async def test_an_activation_happens_once(tmp_path: Path, together: bool) -> None:
     skill_in(tmp_path, "pdf", body="The instructions.")

@@ -3,7 +3,7 @@
 import ast
 import json
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -276,6 +276,19 @@ async def test_inventory_chains(product: str) -> None:
         "USD",
     )
     assert Decimal(total["total"]) == stock["quantity"] * Decimal(price["unit_price"])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("quantity", "unit_price", "total"),
+    [(1000, "12.99", "12990.00"), (10**12, "1234567890.1234567890123", "1234567890123456789012.3000000000000")],
+)
+async def test_inventory_totals_are_exact_under_every_decimal_context(
+    quantity: int, unit_price: str, total: str
+) -> None:
+    for digits in (3, 28):
+        with localcontext(prec=digits):
+            assert (await ask(TOTAL, quantity=quantity, unit_price=unit_price))["total"] == total
 
 
 @pytest.mark.anyio

@@ -1,6 +1,7 @@
 """Tools: what a model can ask for, the skills that bundle them, and how they are made of functions.
 
-May use `treadle.kernel` and `treadle.context`. Pydantic and `jsonschema-rs` are imported when a tool needs them.
+May use `treadle.kernel` and `treadle.context`; the stores of memory in `builtin` use the files and addresses of
+`treadle.journal` too. Pydantic and `jsonschema-rs` are imported when a tool needs them.
 """
 
 from treadle.tools.agent_skills.skill import AgentSkills, agent_skills

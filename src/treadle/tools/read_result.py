@@ -1,11 +1,11 @@
 """read_result: the tool with which a model reads what a context policy cleared or shortened."""
 
 from treadle.context.stubs import READ_RESULT, reference
-from treadle.context.unbroken import end_before
 from treadle.kernel.messages import ToolMessage, text_of
 from treadle.tools.context import ToolContext
 from treadle.tools.errors import ToolError
 from treadle.tools.function import tool
+from treadle.tools.page import page_of
 
 PAGE = 6000
 """Characters of a result that one call returns: about 2,000 tokens at most."""
@@ -19,14 +19,7 @@ async def read_result(call_id: str, offset: int = 0, *, context: ToolContext) ->
         call_id: The id that stands where the result was.
         offset: The character to begin with, from 0.
     """
-    text = _original(context, call_id)
-    if not 0 <= offset < max(1, len(text)):
-        raise ToolError(
-            f"The result has {len(text)} characters; offset {offset} is outside it.", argument="offset", given=offset
-        )
-    end = end_before(text, offset + PAGE) if len(text) > offset + PAGE else len(text)
-    more = f" To read on call {READ_RESULT} with offset {end}." if end < len(text) else " This is its end."
-    return f"{text[offset:end]}\n[Characters {offset} to {end} of {len(text)}.{more}]"
+    return page_of(_original(context, call_id), offset, PAGE, "result", READ_RESULT)
 
 
 def _original(context: ToolContext, call_id: str) -> str:

@@ -28,7 +28,8 @@ from treadle.tools.agent_skills.folder import (
     looked_at,
 )
 from treadle.tools.context import ToolContext
-from treadle.tools.errors import BadTool, ToolError
+from treadle.tools.errors import BadTool
+from treadle.tools.page import page_of
 from treadle.tools.skills import Skill
 from treadle.tools.tool import Tool
 
@@ -201,13 +202,7 @@ class _Reading(Struct, frozen=True):
 
     def read(self, skill: str, path: str, offset: int = 0) -> str:
         text = read_text(self.folders[skill].path, path)
-        if not 0 <= offset < max(1, len(text)):
-            raise ToolError(f"The file has {len(text)} characters; offset {offset} is outside it.", argument="offset")
-        end = min(len(text), offset + PAGE)
-        if offset == 0 and end == len(text):
-            return text
-        more = f" To read on call {READ} with offset {end}." if end < len(text) else " This is its end."
-        return f"{text[offset:end]}\n[Characters {offset} to {end} of {len(text)}.{more}]"
+        return text if offset == 0 and len(text) <= PAGE else page_of(text, offset, PAGE, "file", READ)
 
 
 def _tools(folders: Mapping[str, SkillFolder]) -> Sequence[Tool[..., Any]]:

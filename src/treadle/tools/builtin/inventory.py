@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
+from treadle.kernel.money import times
 from treadle.tools.errors import ToolError, did_you_mean, nearest
 from treadle.tools.function import tool
 from treadle.tools.skills import Skill
@@ -75,7 +76,7 @@ async def calculate_total(
     return {
         "quantity": quantity,
         "unit_price": unit_price,
-        "total": unit_price * quantity,
+        "total": times(unit_price, Decimal(quantity)),
         "currency": _currency(),
     }
 
