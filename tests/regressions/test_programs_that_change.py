@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hanging import Hangs
+from tools.skill_folders import skill_in
 
 from treadle import (
     Agent,
@@ -18,11 +19,13 @@ from treadle import (
     Misuse,
     Price,
     Retry,
+    StepSettings,
     ToolContext,
     ask_before,
     deny,
     tool,
 )
+from treadle.context.frames import ACTIVATE
 from treadle.kernel.events import ModelReplied, StepPrepared, ToolFinished, ToolStarted
 from treadle.mcp import MCPServer
 from treadle.models import ModelEvent
@@ -84,6 +87,31 @@ async def test_a_model_is_not_to_call_a_tool_that_is_gone(kind, choice):
     model = by_step("done", "done", "done", "done")
     await Agent(model, journal=journal).resume(run_id)
     assert {request.tool_choice for request in model.requests} == {"auto"}
+
+
+async def test_a_run_keeps_its_own_choice_where_a_step_is_prepared_for_a_program_that_has_another():
+    """A step was refused for offering no tool that only runs begun by this program are to call."""
+    tools = [paying("read", []), tool(name="look")(lambda: "seen")]
+    first = await Agent(by_step("done"), tools=tools, journal=(journal := MemoryJournal())).run("go")
+    model = by_step("", "done")
+    now = Agent(
+        model, tools=tools, tool_choice="pay", prepare_step=lambda context: StepSettings(tools=["look"]),
+        journal=journal,
+    )  # fmt: skip
+    assert (await now.resume(first.run_id, message="more")).text == "done"
+    assert [request.tool_choice for request in model.requests] == ["auto"]
+    with pytest.raises(Misuse, match="'pay' is none of"):
+        await now.run("go")
+
+
+async def test_a_run_that_is_to_call_a_tool_is_to_call_one_that_its_skill_allows_by_another_program(tmp_path):
+    skill_in(tmp_path, "pdf", "allowed-tools: look\n")
+    script = [(ACTIVATE, {"name": "pdf"})], [("look", {})], "done"
+    options = {"tools": [paying("read", []), tool(name="look")(lambda: "seen")], "skills": [tmp_path]}
+    journal, run_id = await died_after(Agent(by_step(*script), tool_choice="required", **options), ToolFinished)
+    model = by_step(*script)
+    await Agent(model, tool_choice="pay", journal=journal, **options).resume(run_id)
+    assert (model.requests[0].step, model.requests[0].tool_choice) == (1, "required")
 
 
 class Counting:

@@ -119,7 +119,9 @@ def _with_choice(
     tools = None if chosen.tools is None else tuple(chosen.tools)
     choice = event.tool_choice or chosen.tool_choice
     offered = [*(config.tools if tools is None else tools), *_final(config)]
-    check_tool_choice(choice or (config.tool_choice if event.tool_choice is None else None), offered, "prepare_step")
+    # A run that began with another choice keeps it, where it can be met.
+    own = config.tool_choice if config.tool_choice == state.started.tool_choice else None
+    check_tool_choice(choice or own, offered, "prepare_step")
     return replace(
         event,
         model=None if chosen.model is None else model.name,
@@ -160,10 +162,7 @@ def _without(config: Configuration, event: StepPrepared, names: Sequence[str]) -
     """`event` with some tools not offered; where none would be left, with all of them turned off."""
     offered = config.tools if event.tools is None else event.tools
     left = tuple(name for name in offered if name not in names)
-    choice = event.tool_choice or config.tool_choice
-    if not left:
-        return replace(event, tool_choice="none")
-    return replace(event, tools=left, tool_choice="auto" if choice in names else event.tool_choice)
+    return replace(event, tools=left) if left else replace(event, tool_choice="none")
 
 
 def request_of(config: Configuration, state: RunState) -> ModelRequest:
