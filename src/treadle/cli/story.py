@@ -10,7 +10,7 @@ from decimal import Decimal
 from treadle.cli.terminal import shorten
 from treadle.context.shown import text_with_shown
 from treadle.context.tokens import context_tokens
-from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress, replied_in
+from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress, asked_in, replied_in
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -98,8 +98,7 @@ class Story:
                 self._pauses(event, before, after)
 
     def _failed(self, event: ModelFailed, before: RunState) -> None:
-        asked = before.model if before.prepared is None else before.prepared.model or before.model
-        one_of_several = event.model not in ("", asked)
+        one_of_several = event.model not in ("", asked_in(before))
         who, again = (f"{event.model} ", "; asking another model") if one_of_several else ("", "")
         if event.retry_in is not None and not one_of_several:
             again = f"; asking again in {event.retry_in:.1f} s"

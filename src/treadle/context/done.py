@@ -102,11 +102,9 @@ def made_below(result: ToolMessage | None, redact: Redact | None = None) -> Belo
     """What the error of a run below tells of its calls; nothing of any other result."""
     if result is None or not result.below or not result.is_error:
         return Below()
-    content = result_content(result if result.whole is None else replace(result, content=result.whole))
-    parts = (Text(content),) if isinstance(content, str) else content
     try:
-        told = msgspec.json.decode(next(part.text for part in parts if isinstance(part, Text)), type=Below)
-    except (msgspec.MsgspecError, StopIteration):
+        told = msgspec.json.decode(_texts(result)[0], type=Below)
+    except (msgspec.MsgspecError, IndexError):
         return Below()
     return Below(tuple([_told(one, redact) for one in told.made]), tuple([_told(one, redact) for one in told.unknown]))
 
@@ -120,15 +118,19 @@ def executed_as_told(result: ToolMessage | None) -> bool | str | None:
     """Whether a result says that its call was made: "unknown" where nobody knows, None where it does not say so."""
     if result is None:
         return None
-    content = result_content(result if result.whole is None else replace(result, content=result.whole))
-    parts = (Text(content),) if isinstance(content, str) else content
-    texts = [part.text for part in parts if isinstance(part, Text)]
+    texts = _texts(result)
     if any(text.endswith(UNKNOWN) for text in texts):
         return "unknown"
     try:
         return msgspec.json.decode(texts[0], type=_Outcome).executed if result.is_error and texts else None
     except msgspec.MsgspecError:
         return None
+
+
+def _texts(result: ToolMessage) -> Sequence[str]:
+    """The texts of a whole result, without what a correction put before them."""
+    content = result_content(result if result.whole is None else replace(result, content=result.whole))
+    return [content] if isinstance(content, str) else [part.text for part in content if isinstance(part, Text)]
 
 
 class _Outcome(Struct):

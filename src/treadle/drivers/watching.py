@@ -110,6 +110,11 @@ def log_failure(state: RunState, event: RunFinished, redact: Callable[[str], str
         _runs.warning("run %s failed: %s", state.run_id, words, extra=about)
 
 
+def asked_in(state: RunState) -> str:
+    """The name of the model that the step under way asks; the run's own where the step has chosen none."""
+    return (state.prepared is not None and state.prepared.model) or state.model
+
+
 def replied_in(step: Step, at: float) -> float:
     """The seconds that the reply of a step took which came at `at`, without failed attempts before it and the waits."""
     return max(0.0, at - step.started_at - step.waited)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Literal
 
 from treadle.drivers.below import run_id_below
+from treadle.drivers.watching import asked_in
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import (
     ContextEdited,
@@ -218,9 +219,7 @@ class Laid:
     def _model(
         self, kind: Kind, event: ModelReplied | ModelFailed, before: RunState, usage: Usage | None, *, failed: bool
     ) -> None:
-        prepared = before.prepared
-        asked = (None if prepared is None else prepared.model) or before.model
-        bar = self._begin(kind, event.model or asked, self._asked, 1)
+        bar = self._begin(kind, event.model or asked_in(before), self._asked, 1)
         bar.ended, bar.usage, bar.cost, bar.failed = max(event.at, self._asked), usage, event.cost, failed
 
     def _started(self, event: ToolStarted) -> None:
@@ -264,10 +263,8 @@ class Laid:
 
     def _lost(self, lost: Spent, before: RunState) -> Open:
         """A model call that was under way, with its worst case."""
-        prepared = before.prepared
-        name = (None if prepared is None else prepared.model) or before.model
         asked = min(self._asked, before.now)
-        bar = self._begin("attempt", name, asked, 0 if before.step is None else 1)
+        bar = self._begin("attempt", asked_in(before), asked, 0 if before.step is None else 1)
         bar.ended, bar.usage, bar.cost, bar.failed = before.now, lost.usage, lost.cost, True
         return bar
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from treadle.drivers.purse.spending import Charge, Own
-from treadle.drivers.watching import replied_in
+from treadle.drivers.watching import asked_in, replied_in
 from treadle.journal import Journal, JournalDamaged, RunInfo, UnknownRun
 from treadle.journal.families import every, works_for
 from treadle.journal.ones_own import check_journal, read_of
@@ -181,8 +181,7 @@ def _tell(told: _Told, events: Sequence[Event]) -> None:
             withdrawn.clear()
             told.for_nothing.clear()
         elif isinstance(event, ModelFailed) and event.usage is None:
-            asked = None if was.prepared is None else was.prepared.model
-            told.for_nothing.append(event.model or asked or was.model)
+            told.for_nothing.append(event.model or asked_in(was))
         if was.early and not isinstance(event, RunForked):
             withdrawn += _withdrawn(was, state)
     steps = [*state.steps, *([] if state.step is None else [state.step])][shared:]

@@ -146,9 +146,7 @@ def _refuse_given_elsewhere(name: str, annotation: Any, label: str) -> None:
 
 def place_of(function: Any) -> str:
     """Where a function was written, as "file:line"."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    function = inspect.unwrap(function)
+    function = inspect.unwrap(_applied(function))
     code = getattr(function, "__code__", None) or getattr(getattr(type(function), _CALL, None), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "place unknown"
 
@@ -248,9 +246,7 @@ def _resolve(function: Any, name: str, annotation: Any, label: str) -> Any:
 
 
 def _evaluate(function: Any, annotation: Any) -> Any:
-    while isinstance(function, functools.partial):
-        function = function.func
-    target = inspect.unwrap(function)
+    target = inspect.unwrap(_applied(function))
     if not hasattr(target, "__globals__") and not hasattr(target, "__func__"):
         target = type(target).__call__
     holder = types.SimpleNamespace(__annotations__={"it": annotation})
@@ -269,15 +265,20 @@ def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), _CALL, None))
 
 
-def _name_of(function: Any) -> str:
+def _applied(function: Any) -> Any:
+    """The function that is called where some of its arguments were given by `functools.partial`."""
     while isinstance(function, functools.partial):
         function = function.func
+    return function
+
+
+def _name_of(function: Any) -> str:
+    function = _applied(function)
     return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _docstring_of(function: Any) -> str | None:
-    while isinstance(function, functools.partial):
-        function = function.func
+    function = _applied(function)
     if hasattr(function, "__name__"):
         return inspect.getdoc(function)
     return inspect.getdoc(type(function).__call__) or inspect.getdoc(type(function))
