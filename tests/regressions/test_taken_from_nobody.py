@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from treadle import Agent, Budget, Conversation, Limits, MemoryJournal, Misuse, SqliteJournal, tool
+from treadle.journal import JournalUnavailable
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -88,3 +89,37 @@ async def test_what_a_run_below_does_not_take_or_another_user_limit_or_word_stop
             await head.resume(waiting.run_id, takeover=True, **given)
     goes_on.set()
     assert (await driven).text == (await head.result(waiting.run_id)).text == "It is paid."
+
+
+class OutOfReach(MemoryJournal):
+    """A journal that cannot be told of who takes a run over, while it is `gone`."""
+
+    gone = False
+
+    async def hold(self, run_id, holder, seconds, *, takeover=False):
+        if self.gone:
+            raise JournalUnavailable("the journal is out of reach")
+        return await super().hold(run_id, holder, seconds, takeover=takeover)
+
+
+async def test_who_cannot_tell_the_journal_that_it_takes_a_run_over_stops_nobody():
+    started, goes_on = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def pay(amount: int) -> str:
+        """Pays an amount to somebody who is owed it."""
+        started.set()
+        await goes_on.wait()
+        return f"{amount} paid"
+
+    journal = OutOfReach()
+    agent = Agent(ScriptedModel([[("pay", {"amount": 5})], "It is paid."]), tools=[pay], journal=journal)
+    async with agent.stream("Pay 5.") as run:
+        await started.wait()
+        journal.gone = True
+        with pytest.raises(JournalUnavailable):
+            await agent.resume(run.run_id, takeover=True)
+        journal.gone = False
+        goes_on.set()
+        assert [event async for event in run]
+    assert run.result.text == (await agent.result(run.run_id)).text == "It is paid."

@@ -92,6 +92,11 @@ class Heartbeat:
         self._pause = inf
         self._sooner = Event()
 
+    def has(self, lease: Lease) -> bool:
+        """Whether a task of this process drives the run of `lease`."""
+        with self._lock:
+            return (id(lease.journal), lease.held.run_id) in self._leases
+
     def begin(self, lease: Lease, *, takeover: bool = False) -> bool:
         """Keeps `lease` from here on; whether it does: not where another task drives the run, unless with `takeover`.
 

@@ -48,9 +48,13 @@ async def taken(journal: Journal | None, run_id: str, takeover: bool) -> Lease |
     if not isinstance(journal, Leases):
         return None
     lease = Lease(journal, run_id)
+    held = lease.held
+    if takeover and HEARTBEAT.has(lease):
+        # Another task of this process loses it only to one that the journal could be told of: it may go on till then.
+        with told_as_its_own(journal):
+            await journal.hold(run_id, held.holder, held.seconds, takeover=True)
     if not HEARTBEAT.begin(lease, takeover=takeover):
         raise RunHeld(run_id, None, where=where_of(journal))
-    held = lease.held
     try:
         with told_as_its_own(journal):
             other = await journal.hold(run_id, held.holder, held.seconds, takeover=takeover)
