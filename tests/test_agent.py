@@ -160,7 +160,8 @@ def test_limits_of_a_run_replace_those_of_the_agent():
 
 def test_stop_conditions_name_themselves():
     model = ScriptedModel(lambda request: ("on it", [("multiply", {"a": 1, "b": request.step})]))
-    result = Agent(model, tools=[multiply], stop_when=step_count(3) | has_tool_call("no")).run_sync("go")
+    others = {"multiply": multiply, "times": multiply}
+    result = Agent(model, tools=others, stop_when=step_count(3) | has_tool_call("times")).run_sync("go")
     assert result.finished
     assert (result.stop.reason, result.stop.detail) == ("condition", "step_count(3)")
     assert [check.name for check in result.decision.conditions] == ["step_count(3)"]

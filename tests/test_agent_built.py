@@ -11,7 +11,21 @@ from typing import Any, Literal, Protocol
 import pytest
 from pydantic import BaseModel
 
-from treadle import Agent, Injected, MemoryJournal, Misuse, ToolContext, handoff, tool
+from treadle import (
+    Agent,
+    ClearToolResults,
+    Injected,
+    MemoryJournal,
+    Misuse,
+    Skill,
+    SkillRegistry,
+    ToolContext,
+    handoff,
+    has_tool_call,
+    step_count,
+    tool,
+    tool_call_count,
+)
 from treadle.testing import ScriptedModel
 
 
@@ -250,3 +264,38 @@ def test_an_agent_for_another_process_says_what_to_do(copied: Any) -> None:
     ):
         copied(agent)
     assert copy.copy(agent).with_journal(MemoryJournal()).run_sync("Go.").text == "done"
+
+
+def test_a_condition_on_calls_of_a_tool_that_the_agent_has_not_is_refused():
+    """It would never hold, so that the run went on to its limits; turned round, it would end it at once."""
+    clerk = Agent(ScriptedModel(["done"]), name="clerk", tools=[anything])
+    tools = [locate, clerk.as_tool(), handoff(clerk)]
+    for name in ("locate", "clerk", "transfer_to_clerk"):
+        Agent("offline", tools=tools, stop_when=[has_tool_call(name), tool_call_count(2, name)])
+    Agent(
+        "offline", tools=[locate], context=ClearToolResults(high=9000, low=5000), stop_when=has_tool_call("read_result")
+    )
+    Agent("offline", tools=[locate], output=Shop, output_mode="tool", stop_when=tool_call_count(2, "final_answer"))
+    Agent("offline", skills=[Skill("places", "", [locate])], stop_when=~has_tool_call("locate"))
+    for condition in (
+        has_tool_call("lokate"),
+        tool_call_count(2, "lokate"),
+        step_count(3) | (~has_tool_call("lokate") & step_count(2)),
+        [step_count(3), has_tool_call("lokate")],
+    ):
+        with pytest.raises(
+            Misuse, match=re.escape("stop_when names a tool 'lokate'; this agent has locate, clerk, tr")
+        ):
+            Agent("offline", tools=tools, stop_when=condition)
+    with pytest.raises(Misuse, match="and not at those of agents below"):
+        Agent("offline", tools=tools, stop_when=has_tool_call("anything"))
+    with pytest.raises(Misuse, match="this agent has none"):
+        Agent("offline", stop_when=has_tool_call("locate"))
+
+
+def test_a_condition_may_look_for_calls_of_a_tool_that_is_registered_later():
+    registry = SkillRegistry([Skill("orders", "", [order])])
+    script = ScriptedModel([[("locate", {"place": "x"})], [("anything", {})], "not stopped"])
+    agent = Agent(script, skills=registry, stop_when=has_tool_call("anything"))
+    registry.register(Skill("more", "", [anything]))
+    assert agent.run_sync("go", deps=Shop("Ada")).stop.reason == "condition"

@@ -8,7 +8,19 @@ import threading
 
 import pytest
 
-from treadle import Agent, Image, Limits, MemoryJournal, Misuse, Pending, SqliteJournal, ToolProgress, ask_before, deny
+from treadle import (
+    Agent,
+    Image,
+    Limits,
+    MemoryJournal,
+    Misuse,
+    Pending,
+    SqliteJournal,
+    ToolProgress,
+    ask_before,
+    deny,
+    has_tool_call,
+)
 from treadle.kernel.events import ToolsListed, ToolStarted
 from treadle.mcp import MCPServer, ServerFailed
 from treadle.testing import ScriptedModel
@@ -392,6 +404,9 @@ async def test_what_cannot_be_right_is_refused_at_once(raw):
         raw(trust=True)
     with pytest.raises(Misuse, match="approval rule names a tool 'row__die'"):
         Agent("offline", tools=[raw()], approvals=[ask_before("row__die")])
+    with pytest.raises(Misuse, match=r"stop_when names a tool 'row__die'; this agent has raw__…"):
+        Agent("offline", tools=[raw()], stop_when=has_tool_call("row__die"))
+    Agent("offline", tools=[raw()], stop_when=has_tool_call("raw__die"))
     with pytest.raises(Misuse, match=r"agent\.start cannot wait"):
         Agent("offline", tools=[raw()]).start("go")
     assert isinstance(raw(), ToolServer)

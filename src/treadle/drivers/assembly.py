@@ -14,6 +14,7 @@ from treadle.drivers.below import agents_in, rules_below
 from treadle.drivers.calls.early import any_may_start_early
 from treadle.drivers.checks import (
     check_approvals,
+    check_condition,
     check_limits,
     kind,
     model_of,
@@ -189,7 +190,10 @@ def stocked(
     """
     toolbox, policies, servers = toolbox_of(tools, skills, context, given.model)
     given = replace(given, context=policies, servers=servers)
-    return Stock(lambda stock: with_budgets(assembled(given, stock, output, output_mode), budget), toolbox, skills)
+    stock = Stock(lambda stock: with_budgets(assembled(given, stock, output, output_mode), budget), toolbox, skills)
+    if not isinstance(skills, SkillRegistry):  # to which any tool may come later
+        check_condition(stock.config)
+    return stock
 
 
 def assembled(

@@ -36,6 +36,11 @@ class Condition:
         """The largest number of steps that is counted in it; 0 if none is."""
         return 0
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools whose calls it looks for, by name."""
+        return ()
+
     def look(self, state: RunState) -> Found:
         """Whether the condition holds in `state`, and why; to be awaited where something in it is asynchronous."""
         raise TypeError(f"{type(self).__name__} has no look(); make one with treadle.condition(function)")
@@ -98,6 +103,22 @@ class StepCount(Named):
         return self.bound if isinstance(self.bound, int) else 0
 
 
+class CallsOf(Named):
+    """A tool was called, once or so many times; `tool` is its name."""
+
+    __slots__ = ("tool",)
+
+    def __init__(
+        self, tool: str, name: str, function: Callable[[RunState], tuple[bool, int | str]], bound: int | str
+    ) -> None:
+        super().__init__(name, function, bound)
+        self.tool = tool
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        return (self.tool,)
+
+
 class Custom(Condition):
     """A function of the state, asynchronous or not; a text that it returns says why it holds."""
 
@@ -139,6 +160,10 @@ class Combined(Condition):
     @property
     def most_steps(self) -> int:
         return max([part.most_steps for part in self.parts], default=0)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        return tuple(name for part in self.parts for name in part.tools)
 
     def look(self, state: RunState) -> Found:
         verdicts: list[Verdict] = []
@@ -185,6 +210,10 @@ class Inverted(Condition):
 
     def __init__(self, part: Condition) -> None:
         self.part = part
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        return self.part.tools
 
     def look(self, state: RunState) -> Found:
         found = found_by(self.part, state)
@@ -268,7 +297,7 @@ def has_tool_call(name: str) -> Condition:
         names = [call.name for call in state.steps[-1].calls]
         return name in names, ", ".join(names)
 
-    return Named(f"has_tool_call({name!r})", look, name)
+    return CallsOf(name, f"has_tool_call({name!r})", look, name)
 
 
 def tool_call_count(count: int, name: str | None = None) -> Condition:
@@ -282,7 +311,7 @@ def tool_call_count(count: int, name: str | None = None) -> Condition:
         made = state.tool_calls if name is None else state.call_counts.get(name, 0)
         return made >= count, made
 
-    return Named(title, look, count)
+    return Named(title, look, count) if name is None else CallsOf(name, title, look, count)
 
 
 def text_contains(text: str, *, ignore_case: bool = False) -> Condition:
