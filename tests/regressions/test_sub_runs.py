@@ -21,20 +21,24 @@ What was found, and the test that holds it:
 - a hook below that raises; a cancel -> test_a_hook_below_that_raises_leaves_a_run_that_goes_on,
   test_cancelling_a_parent_leaves_a_sub_run_that_can_be_read
 - a sub-run's error in a tool -> test_system_exit_two_levels_down_is_a_tool_error
+- what a condition ends below tells nothing of what it has made
+  -> test_what_a_condition_ends_below_without_a_word_tells_what_it_has_made
 - a kill two levels deep -> test_a_killed_process_asks_about_a_write_two_levels_down
 """
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 from play import Bank, apart, copied, reply, told, within
 from pydantic import BaseModel
 
-from treadle import Agent, Limits, MemoryJournal, allow, ask_before, deny, handoff, tool
+from treadle import Agent, Limits, MemoryJournal, allow, ask_before, deny, handoff, has_tool_call, tool
 from treadle.journal import JournalError, JournalUnavailable
 from treadle.kernel.events import RunFinished, ToolFinished
 from treadle.models import Usage
@@ -434,3 +438,34 @@ async def test_cancelling_a_parent_leaves_a_sub_run_that_can_be_read():
     runs = [await journal.read(info.run_id) for info in await journal.list(500)]
     assert len(runs) == 2
     assert all(isinstance(events[-1], RunFinished) and events[-1].stop.reason == "cancelled" for events in runs)
+
+
+async def test_what_a_condition_ends_below_without_a_word_tells_what_it_has_made():
+    @tool
+    def pay(amount: int) -> str:
+        """Pays an amount to somebody who is owed it."""
+        return f"{amount} paid"
+
+    def head(script, journal):
+        clerk = Agent(ScriptedModel(script), name="clerk", tools=[pay], stop_when=has_tool_call("pay"))
+        asks = ScriptedModel([[("clerk", {"task": "Pay 5."})], "It is paid."])
+        return Agent(asks, tools=[clerk.as_tool()], journal=journal)
+
+    silent, journal = [[("pay", {"amount": 5})]], MemoryJournal()
+    result = await head(silent, journal).run("Pay 5.")
+    (call,) = result.tool_calls_made
+    assert call.is_error
+    assert json.loads(call.result.text)["made"] == ['pay({"amount":5})']
+    said = await head([("I pay it now.", [("pay", {"amount": 5})])], MemoryJournal()).run("Pay 5.")
+    assert (said.tool_calls_made[0].result.text, said.tool_calls_made[0].is_error) == ("I pay it now.", False)
+
+    # An earlier version gave back nothing.
+    earlier = MemoryJournal()
+    for line in reversed(await journal.list()):
+        events = await journal.read(line.run_id)
+        told = [place for place, event in enumerate(events) if isinstance(event, ToolFinished) and event.is_error]
+        for place in told:
+            events = [*events[:place], msgspec.structs.replace(events[place], content="", is_error=False)]
+        await earlier.append(line.run_id, 0, events)
+    for kept in (journal, earlier):
+        assert (await head(silent, kept).replay(result.run_id)).same

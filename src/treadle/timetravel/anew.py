@@ -220,14 +220,17 @@ class Anew:
             return None
         return Anew(below.config_below(self._config), self._deps, self, redact=self._redact)
 
-    def came_back(self, record: CallRecord, state: RunState) -> Event | None:
-        """What is recorded of a call when the run that worked on it stands in `state`."""
+    def came_back(self, record: CallRecord, state: RunState, recorded: ToolFinished) -> Event | None:
+        """What is recorded of a call when the run that worked on it stands in `state`; None where it cannot be told."""
         tool = self._config.tools.get(record.doing.name)
         below = below_of(tool)
         if tool is None or below is None:
             return None
         child = Run(below.config_below(self._config), DRIVER, state=state)
         event, _ = recorded_for_call(len(self.run.state.steps), record, tool, child, below.final)
+        if isinstance(event, ToolFinished) and event.is_error and not (recorded.is_error or recorded.content):
+            # An earlier version gave back nothing where a condition ended the run without a word.
+            return None
         if state.stop == LEFT:
             return storable_event(cut_short(self.run, record, event.spent))
         hooked = isinstance(event, ToolFinished) and self._config.on_tool_result

@@ -337,7 +337,7 @@ class Player:
             self._below[run_id] = await Player(self._journal, below, None, True, self._budgeted).play(events)
         if isinstance(event, ToolFinished) and self._anew is not None and record.status == "started":
             child = fold_all(events)
-            now = self._anew.came_back(record, child) if child.phase == "finished" else None
+            now = self._anew.came_back(record, child, event) if child.phase == "finished" else None
             if now is not None:
                 words = ("content",) if has_words(event, now, child.stop) else ()
                 self._compare(event, now, ("provisional", *words))

@@ -325,11 +325,13 @@ def recorded_for_call(
             for one in result.pending
         )
         return ResultAwaited(step, record.id, True, result.run_id, waits, spent=spent), ToolOutput("")
+    said = result.steps[-1].message if result.steps and not result.text else None
+    text = result.text if said is None else text_with_shown(said)
     # Whoever asked for an answer of a type is not given one that was sent back, which a condition did not let mend.
     refused = result.stop.reason == "condition" and child.config.output is not None and sent_back(child.state)
-    if result.finished and not refused:
-        said = result.steps[-1].message if result.steps and not result.text else None
-        text = result.text if said is None else text_with_shown(said)
+    # One that a condition ended on a call, without a word, must not look as if nothing had been done.
+    silent = not (final or text.strip() or result.output is not None)
+    if result.finished and not (refused or silent):
         value = text if result.output is None else as_json(result.output, child.state.output)
         output = encode(value, tool.max_output)
         # The answer of a run is read anew from the JSON that it was read from here.
