@@ -229,3 +229,13 @@ def test_no_text_of_a_model_hides_the_calls_that_stand_below_it() -> None:
     assert "\x1b" not in shown
     assert 'pay({"to":"Eve"})' in shown
     assert result.text == said
+
+
+async def test_a_person_is_shown_what_an_external_tool_was_called_with():
+    done = external_tool("done", "Done.", {"type": "object"})
+    silent = await Agent(ScriptedModel([[("done", {"total": 2**70})]]), tools=[done]).run("go")
+    told = '{"total":1180591620717411303424}'
+    assert str(silent).splitlines()[0] == silent.message == told
+    beside = await Agent(ScriptedModel([("It is done.", [("done", {"total": 2**70})])]), tools=[done]).run("go")
+    assert str(beside).splitlines()[:2] == ["It is done.", told]
+    assert beside.message == "It is done."

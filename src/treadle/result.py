@@ -1,5 +1,6 @@
 """RunResult: what came of a run, as data, and in words for a person."""
 
+import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -158,8 +159,8 @@ class RunResult(Misnamed, Generic[Output]):
 
     @property
     def message(self) -> str:
-        """What to show a person: `text`, or where the model said nothing why the run stopped and what to try."""
-        return self.text if self.text.strip() else _instead_of_text(self)
+        """What to show a person: `text`, else an external tool's arguments as JSON, else why the run stopped."""
+        return self.text if self.text.strip() else arguments_shown(self) or _instead_of_text(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, which equals what JSON makes of it.
@@ -190,7 +191,7 @@ class RunResult(Misnamed, Generic[Output]):
         """What a person wants to know: the answer, how the run ended and why, and what it waits for."""
         taken = f"{_count(len(self.steps), 'step')}, {_count(len(self.tool_calls_made), 'tool call')}, "
         taken += _count(self.usage.total_tokens, "token") + ("" if self.cost is None else f", {self.cost:f} dollars")
-        lines = [self.text, ""] if self.text.strip() else []
+        lines = [shown, ""] if (shown := answer_shown(self)) else []
         lines.append(f"{why_of(self.stop)} after {taken}; run {self.run_id}")
         if self.error is not None:
             lines.append(f"{type(self.error).__name__}: {self.error}")
@@ -319,6 +320,18 @@ def _instead_of_text(result: RunResult[Any]) -> str:
     elif result.stop.reason == "running":
         told = "The run is under way."
     return f"{told} {result.stop.advice}".strip()
+
+
+def answer_shown(result: RunResult[Any]) -> str:
+    """The answer as a person is shown it: what the model said, and below it what it called an external tool with."""
+    return "\n".join(part for part in (result.text, arguments_shown(result)) if part.strip())
+
+
+def arguments_shown(result: RunResult[Any]) -> str:
+    """The arguments of the external tool that ended a run, which are its answer, as JSON; empty if none did."""
+    if result.stop.reason != "external_tool":
+        return ""
+    return json.dumps(plain_output(result), ensure_ascii=False, separators=(",", ":"))
 
 
 def why_of(stop: Stop) -> str:

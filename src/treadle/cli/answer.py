@@ -1,11 +1,14 @@
 """The answer: what the model says, on standard output as it arrives."""
 
+from typing import Any
+
 from treadle.cli.markdown import Page
 from treadle.cli.terminal import answers, clean, note
 from treadle.drivers.watching import RunEvent, ToolProgress
 from treadle.kernel.events import ModelFailed, ModelReplied, ToolFinished, ToolStarted
 from treadle.kernel.state import RunState
 from treadle.models.port import TextDelta
+from treadle.result import RunResult, arguments_shown
 
 
 class AnswerView:
@@ -37,6 +40,11 @@ class AnswerView:
                 self._page.leave()
             case _:
                 pass
+
+    def end(self, result: RunResult[Any]) -> None:
+        """Writes what is left of the answer: the text, unless it was shown, and an external tool's arguments."""
+        self.complete(result.text)
+        self.complete(arguments_shown(result))
 
     def complete(self, text: str) -> None:
         """Writes `text`, the run's, unless it is what was shown last."""

@@ -15,7 +15,7 @@ from treadle.cli.report import as_json, closing
 from treadle.cli.terminal import answering, apart, clean, note, print_json, prose, set_off
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import View
-from treadle.result import RunResult
+from treadle.result import RunResult, answer_shown
 from treadle.tools import Tool
 
 
@@ -65,9 +65,9 @@ class Output:
             if self.as_object:
                 print_json(as_json(result, model))
             elif self.answer is None:
-                click.echo(clean(result.text))
+                click.echo(clean(answer_shown(result)))
             else:
-                self.answer.complete(result.text)
+                self.answer.end(result)
         if not (self.quiet and result.finished):
             closing(result, waiting, tools, command)
 

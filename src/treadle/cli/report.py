@@ -98,7 +98,8 @@ def _pending(one: Pending) -> dict[str, Any]:
 
 
 def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], command: NextCommand | None) -> None:
-    """Tells, on standard error, why a run did not finish, what was found if no answer says so, and what to do next.
+    """Tells, on standard error, why a run did not finish, what was found if no answer says so, and what to do next; and
+    which condition ended one.
 
     Args:
         result: the run's.
@@ -106,7 +107,7 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
         tools: those of its agent; empty if not known.
         command: the commands that go on with it; None if it is kept in no journal.
     """
-    if result.finished:
+    if result.finished and result.stop.reason != "condition":
         return
     if not _answers(result):
         found = [record for record in result.tool_calls_made if record.result is not None and not record.is_error]
@@ -123,6 +124,8 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
             note(f"cut off, and changed nothing: {named}")
     said = "\n".join(map(set_off, [_because(result), *_advice(result, command is not None)]))
     note(prose(said, err=True, indent="  | "))
+    if result.finished:
+        return
     for call in waiting.calls:
         note("\n".join(call.lines(tools)))
     if command is None:
@@ -139,14 +142,14 @@ def _answers(result: RunResult) -> bool:
 
 
 def _because(result: RunResult) -> str:
-    """Why the run did not finish; the error behind it as it is told everywhere else."""
+    """Why the run ended or waits; the error behind it as it is told everywhere else."""
     if result.pending:
         return "waiting for you:"
     reason, detail = result.stop.reason, result.stop.detail
     if result.error is not None and str(result.error) not in detail:
         detail = f"{detail}: {result.error}" if detail else str(result.error)
     why = f"{reason}: {detail.removeprefix(f'{reason}: ')}" if detail else reason
-    return why if reason == "waiting" else f"stopped: {why}"
+    return why if reason == "waiting" else f"{'ended' if result.finished else 'stopped'}: {why}"
 
 
 _OPTIONS = {
@@ -165,7 +168,7 @@ def _advice(result: RunResult, journaled: bool) -> list[str]:
             return [] if journaled else ["No journal was kept, so that it cannot be gone on with."]
         case "model_error":
             return ["When its cause is gone, ask again."]
-        case "cancelled" | "running":
+        case "cancelled" | "running" | "condition":
             return []
         case _:
             advice = result.stop.advice

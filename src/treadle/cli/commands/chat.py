@@ -255,7 +255,7 @@ class Chat:
             note(set_off(f"Error: {in_options(error)}"))
             return None
         self.last = result
-        answer.complete(result.text)
+        answer.end(result)
         if not (self.quiet or result.pending):
             closing(result, self._waiting(result), self.agent.tools, self.then)
         return result
