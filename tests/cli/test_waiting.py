@@ -173,14 +173,24 @@ def test_what_a_sub_run_waits_for_is_shown_whole_and_decided_above(shop: Any) ->
 
 
 def test_a_sub_run_is_not_decided_by_itself(shop: Any) -> None:
-    shop("ask", "go", "--agent", "shop:top")
-    runs = [run["run_id"] for run in json.loads(shop("runs", "--json").out)]
+    kept = ("--journal", "my runs.db")
+    shop("ask", "go", "--agent", "shop:top", *kept)
+    runs = [run["run_id"] for run in json.loads(shop("runs", "--json", *kept).out)]
     below, above = max(runs, key=len), min(runs, key=len)
-    assert f"treadle show {above}" in shop("show", below).err
+    assert f"treadle show {above} --journal 'my runs.db'" in shop("show", below, *kept).err
     for verb in ("approve", "deny", "resume"):
-        done = shop(verb, below, "--agent", "shop:below")
+        done = shop(verb, below, "--agent", "shop:below", *kept)
         assert done.code == 2
         assert f"works for run {above}" in done.err
+        assert f"(treadle show {above} --journal 'my runs.db' says what it waits for)" in done.err
+    refused = shop("ask", "And now?", "--continue", above, "--agent", "shop:top", *kept)
+    assert f"see: treadle show {above} --journal 'my runs.db'\n" in refused.err
+
+
+def test_a_call_that_waits_for_its_result_is_not_decided_on(shop: Any) -> None:
+    shop("ask", "go", "--agent", "shop:top")
+    refused = shop("approve", "last", "call_0_0/call_0_0", "--agent", "shop:top")
+    assert "with treadle resume in place of treadle approve, by --result call_0_0/call_0_0=VALUE\n" in refused.err
 
 
 def test_a_tool_that_raises_leaves_the_terminal_alone(shop: Any) -> None:

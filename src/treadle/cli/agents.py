@@ -9,7 +9,7 @@ from treadle.cli.choose import ModelChoice, choose, library_model, model_named
 from treadle.cli.configure import Options
 from treadle.cli.failures import in_options
 from treadle.cli.loading import load
-from treadle.cli.next_command import COMMAND_LINE, only_with_agent
+from treadle.cli.next_command import COMMAND_LINE, NextCommand, only_with_agent
 from treadle.cli.servers import servers_of
 from treadle.cli.settings import configured_limits
 from treadle.cli.terminal import set_off, visible
@@ -72,9 +72,10 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
         Misuse, BadTool, UnknownModel, MissingKey, click.UsageError: there is none; says what to name.
     """
     if state.parent is not None and state.phase != "finished":
+        show = NextCommand.guessed(state.started, options.journal).line("show", state.parent.run_id)
         raise click.UsageError(
             f"run {state.run_id} works for run {state.parent.run_id}, under that run's rules too, and goes on with it: "
-            f"name that one (treadle show {state.parent.run_id} says what it waits for)"
+            f"name that one ({show} says what it waits for)"
         )
     if options.agent is not None:
         return _own(options.agent, journal)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from shlex import join
 from typing import Any, Literal
 
 import click
@@ -152,7 +153,7 @@ class Waiting:
             if not found.to_decide:
                 raise click.UsageError(
                     f"call {given!r} of run {self.run_id} waits for its result, and not to be decided on; give it "
-                    f"with: treadle resume {self.run_id} --result {found.name}=VALUE"
+                    f"with treadle resume in place of treadle {verb}, by {join(['--result', f'{found.name}=VALUE'])}"
                 )
             return [found]
         waiting = [call for call in self.calls if call.to_decide] if self.phase == "paused" else []

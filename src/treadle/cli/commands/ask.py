@@ -118,9 +118,8 @@ async def _ended(earlier: str, journal: str | None) -> RunState:
             raise no_runs(journal, earlier)
         state = standing_of(await read_of(kept, await find_run(kept, earlier)))
     if state.stop is None or state.phase != "finished":
-        raise click.UsageError(
-            f"run {state.run_id} has not ended, and its conversation neither; see: treadle show {state.run_id}"
-        )
+        see = NextCommand.guessed(state.started, journal).line("show", state.run_id)
+        raise click.UsageError(f"run {state.run_id} has not ended, and its conversation neither; see: {see}")
     return state
 
 
