@@ -8,7 +8,7 @@ pytest.importorskip("mcp")
 
 from mcp import Client, MCPError
 
-from treadle import Agent, Limits, MemoryJournal, ask_before, tool
+from treadle import Agent, Limits, MemoryJournal, ask_before, external_tool, has_tool_call, tool
 from treadle.mcp import server_of
 from treadle.testing import ScriptedModel
 
@@ -51,6 +51,23 @@ async def test_a_client_is_told_what_an_agent_has_made_that_a_limit_stopped(on_l
         found = await client.call_tool("clerk", {"task": "pay 1"})
     assert found.is_error
     assert found.content[0].text.endswith(f"(max_steps: the limit of 1 steps is reached.). {MADE} {NOT_UNDONE}")
+
+
+async def test_a_client_is_told_what_an_agent_has_made_that_a_condition_ended_without_a_word():
+    model = ScriptedModel([[("pay", {"amount": 1})]])
+    agent = Agent(model, name="clerk", tools=Till().tools, stop_when=has_tool_call("pay"))
+    async with Client(server_of(agent)) as client:
+        found = await client.call_tool("clerk", {"task": "pay 1"})
+    assert found.is_error
+    assert found.content[0].text.endswith(f"(condition: has_tool_call('pay')). {MADE} {NOT_UNDONE}")
+
+
+async def test_a_client_that_reads_texts_alone_is_told_the_arguments_that_are_an_agents_answer():
+    done = external_tool("done", "Call this when the task is done.", {"type": "object"})
+    agent = Agent(ScriptedModel([[("done", {"paid": 1})]]), name="clerk", tools=[done])
+    async with Client(server_of(agent)) as client:
+        found = await client.call_tool("clerk", {"task": "pay 1"})
+    assert (found.content[0].text, found.structured_content) == ('{"paid":1}', {"paid": 1})
 
 
 async def test_a_client_that_asks_again_is_told_what_the_run_had_made_that_it_left():

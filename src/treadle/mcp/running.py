@@ -22,7 +22,7 @@ from treadle.mcp.keyed import in_words_of, key_in, known, run_once
 from treadle.mcp.progress import News, Watch, tell
 from treadle.mcp.relay import asked
 from treadle.mcp.typed import Form, Typed, content_of, form_of_results
-from treadle.result import Pending, RunResult, told_of
+from treadle.result import Pending, RunResult, answer_shown, told_of
 from treadle.tools.raised import log_raised
 from treadle.tools.server import ServerFailed
 
@@ -221,7 +221,9 @@ class Calls:
             return _failed(self._with_changes(_waits(result), result), meta)
         if record is not None and record.result is not None:
             return self._given(record.doing.name, record.result, meta)
-        if not result.finished:
+        said = answer_shown(result)
+        # What a condition ended on a call, without a word, must not look as if nothing had been done.
+        if not result.finished or (result.stop.reason == "condition" and not said and result.output is None):
             why = f"The agent stopped before it was done ({told_of(result.stop)})."
             return _failed(self._with_changes(f"{why} {result.text}".strip(), result), meta)
         try:
@@ -229,7 +231,7 @@ class Calls:
         except ValueError as error:
             why = f"The agent ended ({result.stop.reason}) without an answer of the form that is listed: {error}."
             return _failed(self._with_changes(f"{why} {result.text}".strip(), result), meta)
-        text = mcp_types.TextContent(type="text", text=result.text)
+        text = mcp_types.TextContent(type="text", text=said)
         return mcp_types.CallToolResult(content=[text], structured_content=data, _meta=meta)
 
     def _with_changes(self, words: str, result: RunResult[Any]) -> str:
