@@ -275,7 +275,6 @@ def test_a_condition_on_calls_of_a_tool_that_the_agent_has_not_is_refused():
     Agent(
         "offline", tools=[locate], context=ClearToolResults(high=9000, low=5000), stop_when=has_tool_call("read_result")
     )
-    Agent("offline", tools=[locate], output=Shop, output_mode="tool", stop_when=tool_call_count(2, "final_answer"))
     Agent("offline", skills=[Skill("places", "", [locate])], stop_when=~has_tool_call("locate"))
     for condition in (
         has_tool_call("lokate"),
@@ -289,6 +288,8 @@ def test_a_condition_on_calls_of_a_tool_that_the_agent_has_not_is_refused():
             Agent("offline", tools=tools, stop_when=condition)
     with pytest.raises(Misuse, match="and not at those of agents below"):
         Agent("offline", tools=tools, stop_when=has_tool_call("anything"))
+    with pytest.raises(Misuse, match="that one's arguments are the answer"):
+        Agent("offline", tools=[locate], output=Shop, output_mode="tool", stop_when=has_tool_call("final_answer"))
     with pytest.raises(Misuse, match="this agent has none"):
         Agent("offline", stop_when=has_tool_call("locate"))
 

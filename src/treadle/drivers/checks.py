@@ -149,16 +149,19 @@ def check_approvals(
 def check_condition(config: Configuration) -> None:
     """Refuses a stop condition that looks for calls of a tool which the agent has not: it would never hold, or always.
 
-    The calls of an agent below are made in a run of its own, at which no condition of this one looks.
+    The calls of an agent below are made in a run of its own, at which no condition of this one looks; what the final
+    tool of a typed answer is called with is the answer, and no call.
     """
     enough, typed = config.stop_when, config.output
-    names = [*config.tools, *([] if typed is None or typed.tool is None else [typed.tool.name])]
     for wanted in () if enough is None else enough.tools:
-        if wanted in names or any(is_of(server.name, wanted) for server in config.servers):
+        if wanted in config.tools or any(is_of(server.name, wanted) for server in config.servers):
             continue
-        below = any(name == wanted for name, _ in _all_below(config.tools))
-        why = "; it looks at the calls of this agent's runs, and not at those of agents below" if below else ""
-        told = [*names, *[f"{server.name}__…" for server in config.servers]]
+        why = ""
+        if any(name == wanted for name, _ in _all_below(config.tools)):
+            why = "; it looks at the calls of this agent's runs, and not at those of agents below"
+        elif typed is not None and typed.tool is not None and wanted == typed.tool.name:
+            why = "; that one's arguments are the answer, with which the run ends"
+        told = [*config.tools, *[f"{server.name}__…" for server in config.servers]]
         raise Misuse(f"stop_when names a tool {wanted!r}; this agent has {', '.join(told) or 'none'}{why}")
 
 
