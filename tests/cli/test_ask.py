@@ -225,13 +225,17 @@ def test_what_was_found_is_told_where_the_model_spoke_beside_its_calls(treadle: 
 
 
 ENDS = """
-from treadle import Agent, external_tool, has_tool_call
+from treadle import Agent, external_tool, handoff, has_tool_call
+from treadle.kernel.messages import AssistantMessage, Opaque
+from treadle.models import ModelReply
 from treadle.testing import ScriptedModel
 from script import look
 
 done = external_tool("done", "Call this when the task is done.", {"type": "object"})
 outside = Agent(ScriptedModel([("All is well.", [("done", {"grams": 1.5})])]), tools=[done])
-enough = Agent(ScriptedModel([[("look", {"what": "x"})]]), tools=[look], stop_when=has_tool_call("look"))
+enough = Agent(ScriptedModel([[("look", {"what": "x"})]]), tools=[look], stop_when=has_tool_call("look"), name="enough")
+front = Agent(ScriptedModel([[("transfer_to_enough", {})]]), tools=[handoff(enough)])
+draws = Agent(ScriptedModel([ModelReply(AssistantMessage((Opaque("scripted", {}, shown="image"),)))]))
 """
 
 
@@ -243,11 +247,13 @@ def test_the_arguments_of_the_tool_that_ends_a_run_are_its_answer(treadle: Any) 
     assert treadle("chat", "--agent", "ends:outside", input="?\n").out == 'All is well.\n{"grams":1.5}\n'
 
 
-def test_what_a_condition_ended_without_a_word_is_said(treadle: Any) -> None:
+def test_what_ended_without_a_word_is_said(treadle: Any) -> None:
     (treadle.folder / "ends.py").write_text(ENDS, encoding="utf-8")
     done = treadle("ask", "?", "--agent", "ends:enough")
     assert (done.code, done.out) == (0, "")
     assert done.err.splitlines()[-2:] == ['found: look(what="x") -> seen x', "ended: condition: has_tool_call('look')"]
+    assert treadle("ask", "?", "--agent", "ends:front").err.endswith("ended: answered: handed on\n")
+    assert treadle("ask", "?", "--agent", "ends:draws").err.endswith("ended: the answer is [image]\n")
 
 
 def test_an_output_that_is_full_is_said_to_be(treadle: Any) -> None:

@@ -9,13 +9,14 @@ from treadle.cli.next_command import NextCommand
 from treadle.cli.story import described, in_flight
 from treadle.cli.terminal import note, prose, set_off, shorten
 from treadle.cli.waiting import Waiting
+from treadle.context.shown import text_with_shown
 from treadle.drivers.watching import seconds_of_steps
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import Usage
 from treadle.kernel.names import escaped
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits
-from treadle.result import Pending, RunResult, plain_output
+from treadle.result import Pending, RunResult, answer_shown, plain_output
 from treadle.tools import Tool
 
 
@@ -99,7 +100,7 @@ def _pending(one: Pending) -> dict[str, Any]:
 
 def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], command: NextCommand | None) -> None:
     """Tells, on standard error, why a run did not finish, what was found if no answer says so, and what to do next; and
-    which condition ended one.
+    what ended one that finished by a condition, or without a text.
 
     Args:
         result: the run's.
@@ -107,7 +108,7 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
         tools: those of its agent; empty if not known.
         command: the commands that go on with it; None if it is kept in no journal.
     """
-    if result.finished and result.stop.reason != "condition":
+    if result.finished and result.stop.reason != "condition" and answer_shown(result):
         return
     if not _answers(result):
         found = [record for record in result.tool_calls_made if record.result is not None and not record.is_error]
@@ -145,6 +146,9 @@ def _because(result: RunResult) -> str:
     """Why the run ended or waits; the error behind it as it is told everywhere else."""
     if result.pending:
         return "waiting for you:"
+    last = result.steps[-1].message if result.steps and not result.text.strip() else None
+    if result.finished and last is not None and last.shown:
+        return f"ended: the answer is {text_with_shown(last)}"
     reason, detail = result.stop.reason, result.stop.detail
     if result.error is not None and str(result.error) not in detail:
         detail = f"{detail}: {result.error}" if detail else str(result.error)
@@ -168,7 +172,9 @@ def _advice(result: RunResult, journaled: bool) -> list[str]:
             return [] if journaled else ["No journal was kept, so that it cannot be gone on with."]
         case "model_error":
             return ["When its cause is gone, ask again."]
-        case "cancelled" | "running" | "condition":
+        case "cancelled" | "running":
+            return []
+        case _ if result.finished:
             return []
         case _:
             advice = result.stop.advice
