@@ -191,9 +191,9 @@ def require_whose(budget: Budget, whose: Whose) -> str:
         Misuse: it is not said.
     """
     if not is_said(budget, whose):
-        how = (
-            "say whose run this is with user=…" if budget.per == "user" else "give the run its own with conversation=…"
-        )
+        how = "say whose run this is with user=…"
+        if budget.per == "conversation":
+            how = "give the run its own with conversation=… (which agent.step does not take: use run, or another per=)"
         raise Misuse(f"{budget.called} has a purse for each {budget.per}: {how}")
     return (whose.user if budget.per == "user" else whose.purse) or ""
 
