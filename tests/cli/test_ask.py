@@ -224,8 +224,8 @@ def test_what_was_found_is_told_where_the_model_spoke_beside_its_calls(treadle: 
     assert "seen x" in done.err
 
 
-ENDS = """
-from treadle import Agent, external_tool, handoff, has_tool_call
+ENDS = '''
+from treadle import Agent, Injected, external_tool, handoff, has_tool_call
 from treadle.kernel.messages import AssistantMessage, Opaque
 from treadle.models import ModelReply
 from treadle.testing import ScriptedModel
@@ -235,8 +235,14 @@ done = external_tool("done", "Call this when the task is done.", {"type": "objec
 outside = Agent(ScriptedModel([("All is well.", [("done", {"grams": 1.5})])]), tools=[done])
 enough = Agent(ScriptedModel([[("look", {"what": "x"})]]), tools=[look], stop_when=has_tool_call("look"), name="enough")
 front = Agent(ScriptedModel([[("transfer_to_enough", {})]]), tools=[handoff(enough)])
+class Shop: ...
+
+def count(shop: Injected[Shop]) -> int:
+    """Counts what there is in the shop."""
+
+wants = Agent("offline", tools=[count])
 draws = Agent(ScriptedModel([ModelReply(AssistantMessage((Opaque("scripted", {}, shown="image"),)))]))
-"""
+'''
 
 
 def test_the_arguments_of_the_tool_that_ends_a_run_are_its_answer(treadle: Any) -> None:
@@ -254,6 +260,13 @@ def test_what_ended_without_a_word_is_said(treadle: Any) -> None:
     assert done.err.splitlines()[-2:] == ['found: look(what="x") -> seen x', "ended: condition: has_tool_call('look')"]
     assert treadle("ask", "?", "--agent", "ends:front").err.endswith("ended: answered: handed on\n")
     assert treadle("ask", "?", "--agent", "ends:draws").err.endswith("ended: the answer is [image]\n")
+
+
+def test_an_agent_that_wants_dependencies_is_told_where_it_is_given_some(treadle: Any) -> None:
+    (treadle.folder / "ends.py").write_text(ENDS, encoding="utf-8")
+    done = treadle("ask", "?", "--agent", "ends:wants")
+    assert done.code == 2
+    assert "takes dependencies of type Shop: run it from a program, with deps=…, or by treadle serve" in done.err
 
 
 def test_an_output_that_is_full_is_said_to_be(treadle: Any) -> None:

@@ -101,6 +101,10 @@ _IN_TOKENS = ", or say --max-tokens in place of dollars"
 
 _OPTIONS = {
     "with user=…": "with --user NAME",
+    "give the run some with deps=…": (
+        "run it from a program, with deps=…, or by treadle serve or treadle worker, whose --deps names a function that "
+        "gives them"
+    ),
     "takeover=True (command line: --take-over)": "--take-over",
     ", or give api_key=": f", put it into a file .env in the current folder, or {_STORED}",
     "give region=, such as region='us-east-1', or set ": "set ",
