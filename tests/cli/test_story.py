@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from treadle import Agent, KeepFirstAndRecent, tool
+from treadle import Agent, KeepFirstAndRecent, external_tool, tool, trace_lines
 from treadle.cli.story import Story
 from treadle.kernel.events import Happened
 from treadle.kernel.fold import fold
@@ -110,3 +110,11 @@ def test_the_story_tells_an_amount_with_every_digit_that_the_model_gave_it(tread
     told = 'pay(to="Ada", amount=12345678901234567890.10)'
     assert told in done.err
     assert told in treadle("show", "last").out
+
+
+async def test_a_call_that_ends_the_run_is_not_told_to_wait():
+    done = external_tool("done", "Done.", {"type": "object"})
+    agent = Agent(ScriptedModel([[("done", {})]]), tools=[done])
+    assert "act: done() ends the run (call_0_0)" in await told(agent)
+    events = (await Agent(ScriptedModel([[("done", {})]]), tools=[done]).run("go")).events
+    assert "  ends the run: call_0_0" in [line for event in events for line in trace_lines(event)]

@@ -138,8 +138,9 @@ class Story:
                 self._say("act", f"{described(record_of(after, step, call_id).doing)} {question} ({escaped(call_id)})")
             case ApprovalDecided(step=step, call_id=call_id):
                 self._decided(event, record_of(before, step, call_id))
-            case ResultAwaited(step=step, call_id=call_id, run_id=run_id, question=question):
-                how = "gave that; a person is asked about it" if question else "is answered from outside"
+            case ResultAwaited(step=step, call_id=call_id, wait=wait, run_id=run_id, question=question):
+                how = "is answered from outside" if wait else "ends the run"
+                how = "gave that; a person is asked about it" if question else how
                 if run_id:
                     how = f"waits, as its own run {run_id} does"
                 self._say("act", f"{described(record_of(after, step, call_id).doing)} {how} ({escaped(call_id)})")

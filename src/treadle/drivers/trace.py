@@ -107,8 +107,8 @@ def _between(event: RunEvent) -> list[str]:
             return [f"  goes on after a decision: {_shown(call_id)}"]
         case ApprovalDecided(call_id=call_id, reason=reason):
             return [f"  refused: {_shown(call_id)}{f': {_shown(reason)}' if reason else ''}"]
-        case ResultAwaited(call_id=call_id):
-            return [f"  waits for a result: {_shown(call_id)}"]
+        case ResultAwaited(call_id=call_id, wait=wait):
+            return [f"  {'waits for a result' if wait else 'ends the run'}: {_shown(call_id)}"]
         case ContextEdited(policy=policy, before=before, after=after):
             return [f"  {policy} made room: about {before:,} tokens became {after:,}"]
         case ToolsListed(listed=tools):
