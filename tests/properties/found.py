@@ -12,7 +12,7 @@ from journals import Paper
 from player import Breaks, Calls, Says, Stream
 from skilled import asking, with_asks
 from texts import LONE
-from worlds import PREPARES, SETTLES, Decides, Second, Setup
+from worlds import CONDITIONS, PREPARES, SETTLES, Decides, Second, Setup
 
 from treadle import Limits
 from treadle.result import fingerprint
@@ -32,6 +32,7 @@ KEY_OF_A = "a#" + fingerprint('{"n": 1}')
 DONE = Says("done")
 SLOWLY = Stream(True, (2,))
 WRITES = Setup((calls("write"), DONE))
+ON_A_WRITE = next(i for i, one in enumerate(CONDITIONS) if "has_tool_call('write')" in repr(one))
 
 
 def reacting(what: str, *names: str, other: str = "look", on_errors: bool = False, **options: object) -> Setup:
@@ -212,6 +213,8 @@ BELOW = {
     "a hand-off is asked for before a write": Setup(
         (calls(PASS_ON, "write", "look"), DONE), below=(Below(WRITES, PASS_ON),)
     ),
+    "a condition ends a run below on a write": calling(replace(WRITES, stop_when=ON_A_WRITE)),
+    "a condition ends what was handed on on a write": calling(replace(WRITES, stop_when=ON_A_WRITE), PASS_ON),
     "two are handed on at once": Setup((calls(PASS_ON, PASS_ON), DONE), below=(Below(WRITES, PASS_ON),)),
     "two sub-agents write at once": Setup((calls(HELPER, HELPER), DONE), below=(Below(WRITES),)),
     "two levels of approvals": calling(calling(Setup((calls("guarded"), DONE))), decides=(Decides(by_key=True),)),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-from below import PASS_ON
+from below import HELPER, PASS_ON
 from folding import fold_all
 from hooks import CHANGED
 from journals import MASK, hide
@@ -402,6 +402,8 @@ def _told(trial: Trial, run: str, step: int, record: Any) -> Iterator[str]:
         told = msgspec.json.decode(text)
     except msgspec.DecodeError:
         told = text
+    if record.name == HELPER and record.executed and not (record.is_error or text.strip()):
+        yield "an agent below came back, and nothing is told of it"
     if isinstance(told, dict) and told.get("executed") is False and ran:
         yield f"{record.name} ran, and is told as not executed ({told.get('message', '')[:60]})"
     message = str(told.get("message", "")) if isinstance(told, dict) else ""
