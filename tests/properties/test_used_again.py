@@ -6,6 +6,7 @@
 - a decision under an id that is delivered again, whenever that is, is only taken where somebody is asked under that id
 - what a run is told to have taken is what it took: nothing of a deleted run of its name, nor of what that one has left
 - each run that is there is replayed as it went
+- who watches a run is shown that one alone, whatever has its name by then
 - the command line tells of all of them, once they stand in a file, what the library tells
 """
 
@@ -40,7 +41,8 @@ from treadle import (
 )
 from treadle.cli.app import run
 from treadle.drivers.dispatch import Pausing
-from treadle.journal import JournalConflict, RunHeld, RunInfo, export_runs, family, import_runs
+from treadle.journal import JournalConflict, RunHeld, RunInfo, UnknownRun, export_runs, family, import_runs
+from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
 from treadle.result import result_of
 from treadle.testing import ScriptedModel
@@ -72,6 +74,9 @@ class Shop:
         self.questions = self.said_again = 0
         self.asked: set[tuple[str, str, int]] = set()
         self.allowed: list[tuple[str, str]] = []
+        self.watched: list[tuple[str, list[Event], asyncio.Task[None]]] = []
+        self.gone: list[list[Event]] = []
+        self.over = asyncio.Event()
 
     def plan(self, names):
         steps = range(self.chance.choice([1, 2]))
@@ -137,12 +142,14 @@ class Shop:
         return result_of(fold_all(await self.journal.read(run_id))).pending
 
     async def carry_out(self) -> None:
-        for _ in range(self.chance.randrange(3, 14)):
-            # Who is refused, or finds another at it, has changed nothing.
-            with suppress(Misuse, RunHeld, JournalConflict):
-                await self.something()
-        for line in await self.lines():
-            await self.to_the_end(line.run_id)
+        async with asyncio.TaskGroup() as self.watchers:
+            for _ in range(self.chance.randrange(3, 14)):
+                # Who is refused, or finds another at it, has changed nothing.
+                with suppress(Misuse, RunHeld, JournalConflict):
+                    await self.something()
+            for line in await self.lines():
+                await self.to_the_end(line.run_id)
+            await self.look_at_who_watched()
         await self.look_at_all()
 
     async def something(self) -> None:
@@ -160,6 +167,8 @@ class Shop:
                 "cancel",
                 "say",
                 "fork",
+                "watch",
+                "watch",
                 "delete",
                 "delete",
                 "delete",
@@ -190,11 +199,14 @@ class Shop:
                 await agent.resubmit(line.run_id, to=Kept(), message="Go on.")
             case "fork":
                 await agent.begin_fork(line.run_id, at=chance.randint(0, line.steps), message="Go on.")
+            case "watch":
+                self.watch(line.run_id)
             case "delete" if line.status == "finished":
                 gone = [line.run_id] if chance.random() < 0.6 else reversed(await family(self.journal, line.run_id))
                 gone = list(gone)
                 # Who deletes a family may be stopped in the middle.
                 for run_id in gone[: len(gone) if chance.random() < 0.7 else chance.randint(1, len(gone))]:
+                    self.gone.append(await self.journal.read(run_id))
                     await self.journal.delete(run_id)
                 if line.run_id in [one.run_id for one in await self.lines()]:
                     return
@@ -294,6 +306,29 @@ class Shop:
             )
         if result is None or not result.finished:
             await agent.cancel(run_id)
+
+    def watch(self, run_id: str) -> None:
+        seen: list[Event] = []
+
+        async def looks() -> None:
+            with suppress(UnknownRun):
+                async for event in journal.watch(run_id):
+                    seen.append(event)
+                    if len(seen) == falls_behind:
+                        await self.over.wait()
+
+        journal, falls_behind = self.journal, self.chance.choice([0, 1, 2, 5])
+        self.watched.append((run_id, seen, self.watchers.create_task(looks())))
+
+    async def look_at_who_watched(self) -> None:
+        self.over.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        for run_id, seen, task in self.watched:
+            task.cancel()
+            await asyncio.wait([task])
+            there = [await self.journal.read(line.run_id) for line in await self.lines() if line.run_id == run_id]
+            assert any(seen == events[: len(seen)] for events in [*there, *self.gone]), seen
 
     async def look_at_all(self) -> None:
         agent, told = self.agent(), Decimal(0)

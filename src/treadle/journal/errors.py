@@ -113,16 +113,17 @@ class RunHeld(JournalConflict):
 
 
 class UnknownRun(JournalError, LookupError):
-    """There is no such run in the journal.
+    """There is no such run in the journal, or none any more: one that was `deleted` may have left its name to another.
 
     Attributes:
         run_id: what was asked for.
     """
 
-    def __init__(self, run_id: str, known: Iterable[str] = (), *, where: str = "") -> None:
+    def __init__(self, run_id: str, known: Iterable[str] = (), *, where: str = "", deleted: bool = False) -> None:
         self.run_id = run_id
         self._known, self._found = tuple(known), ""
-        super().__init__(f"there is no run {run_id!r} in journal {where}", where=where)
+        gone = f"run {run_id!r} was deleted; what has its name now is another run"
+        super().__init__(gone if deleted else f"there is no run {run_id!r} in journal {where}", where=where)
 
     @property
     def nearest(self) -> str | None:

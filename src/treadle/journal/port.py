@@ -79,8 +79,8 @@ class Journal(Protocol):
     def watch(self, run_id: str, start: int = 0) -> AsyncIterator[Event]:
         """The run's events from number `start` on, those stored and then each new one, until it has finished.
 
-        A pause does not end it: somebody may resume the run. It raises what `read` raises, also when the run is deleted
-        or the journal closed meanwhile.
+        A pause does not end it: somebody may resume the run. It raises what `read` raises, also when the run is
+        deleted, whatever has its name by then, or the journal closed meanwhile.
         """
 
     async def close(self) -> None:

@@ -11,8 +11,9 @@ from threading import Lock
 from typing import Final
 
 from treadle.event_loop import running_loop
+from treadle.journal.errors import UnknownRun
 from treadle.journal.os_fork import renewed_in_a_child
-from treadle.kernel.events import Event, RunFinished
+from treadle.kernel.events import Event, RunFinished, encode_event
 
 _TOLD: Final = 64
 """Appends that are kept for a watcher who has not come to them; one that is behind by more looks."""
@@ -57,7 +58,8 @@ class Listener:
         found: list[Event] = []
         while self._told:
             seq, events = self._told.popleft()
-            if seq > seen + len(found):
+            # What begins anew may be another run.
+            if seq > seen + len(found) or (seen and not seq):
                 return None
             found += events[seen + len(found) - seq :]
         return found
@@ -134,23 +136,38 @@ async def follow(
         run_id: the run.
         start: the number of the first event wanted.
         poll: seconds after which to look again without the bell, for what other processes append; None for never.
+
+    Raises:
+        UnknownRun: there is no such run, or it was deleted, though another may have its name by now.
     """
-    seen = 0
+    seen, last = 0, None
     with bell.heard(run_id) as listener:
         while True:
             # Cleared before the look, so that what is appended during the look rings for the next one.
             listener.rung.clear()
             told = listener.next(seen)
-            found = await read(run_id, seen) if told is None else told
+            found = await _after(read, run_id, seen, last) if told is None else told
             for number, event in enumerate(found, seen):
                 if number >= start:
                     yield event
             if found and isinstance(found[-1], RunFinished):
                 return
-            seen += len(found)
+            seen, last = seen + len(found), found[-1] if found else last
             if not found and not listener.rung.is_set():
                 try:
                     async with asyncio.timeout(poll):
                         await listener.rung.wait()
                 except TimeoutError:
                     listener.wake()
+
+
+async def _after(
+    read: Callable[[str, int], Awaitable[list[Event]]], run_id: str, seen: int, last: Event | None
+) -> list[Event]:
+    """The run's events after the first `seen`, the `last` of which is still there."""
+    if last is None:
+        return await read(run_id, seen)
+    found = await read(run_id, seen - 1)
+    if not found or (found[0] is not last and encode_event(found[0]) != encode_event(last)):
+        raise UnknownRun(run_id, deleted=True)
+    return found[1:]

@@ -64,6 +64,17 @@ class Watching:
             await (journal.delete("r") if end == "delete" else journal.close())
 
     @in_a_loop
+    async def test_a_watcher_is_shown_no_other_run_that_has_the_name_by_now(self, journal: Journal) -> None:
+        await journal.append("r", 0, [started(), note("a"), note("b")])
+        watcher = journal.watch("r")
+        assert [await anext(watcher) for _ in range(3)][-1] == note("b")
+        await journal.delete("r")
+        await journal.append("r", 0, [started(), note("other"), note("words")])
+        await journal.append("r", 3, [note("of another"), FINISHED])
+        with pytest.raises(UnknownRun):
+            await anext(watcher)
+
+    @in_a_loop
     async def test_a_watcher_in_another_thread_is_woken(self, journal: Journal) -> None:
         await journal.append("r", 0, [started()])
         watching = threading.Event()
