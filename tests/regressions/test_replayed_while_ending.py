@@ -5,6 +5,9 @@
 - a run that was cancelled while a function of the application's had already broken off the run below it differed
   in its replay: that one was ended beside the call, whose result is that its outcome is unknown
   -> test_a_run_that_is_cancelled_after_a_run_below_was_broken_off_replays_the_same
+- a run whose process died in the middle of cancelling it, and that another took up, differed in its replay: the run
+  below that it found ended came back to it, and was taken for one that had ended beside its call
+  -> test_a_run_whose_process_died_as_it_was_cancelled_replays_the_same
 - a run that was cancelled while the answer of an agent that it was handed on to was being written differed in its
   replay, and lost that answer -> test_what_was_handed_on_is_found_where_the_run_is_cancelled_as_it_is_written
 """
@@ -16,7 +19,7 @@ import pytest
 from play import within
 
 from treadle import Agent, Event, MemoryJournal, StepContext, handoff, tool
-from treadle.journal import Held
+from treadle.journal import Held, JournalUnavailable
 from treadle.kernel.events import RunFinished, ToolFinished
 from treadle.testing import ScriptedModel
 
@@ -44,6 +47,32 @@ async def test_a_run_that_is_cancelled_as_it_is_taken_up_replays_the_same(said: 
             await live.send(f"by the way, {i}")
         await live.cancel()
     assert live.result.stop.reason == "cancelled"
+    replay = await agents(journal).replay(waiting.run_id)
+    assert replay.same, str(replay)
+
+
+class Dies(MemoryJournal):
+    """Stores no end of a run that works for no other, until it is told `to_go_on`."""
+
+    to_go_on = False
+
+    async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
+        if "." not in run_id and any(isinstance(one, RunFinished) for one in events) and not self.to_go_on:
+            raise JournalUnavailable("the process dies")
+        await super().append(run_id, seq, events, held)
+
+
+async def test_a_run_whose_process_died_as_it_was_cancelled_replays_the_same() -> None:
+    journal = Dies()
+    agent = agents(journal)
+    waiting = await within(agent.run("go"))
+    with pytest.raises(JournalUnavailable):
+        async with agent.stream(resume=waiting.run_id, approve=[waiting.pending[0].call_id]) as live:
+            await live.cancel()
+    journal.to_go_on = True
+    result = await within(agent.resume(waiting.run_id))
+    assert result.finished
+    assert "low stopped before it was done" in result.messages[-2].text
     replay = await agents(journal).replay(waiting.run_id)
     assert replay.same, str(replay)
 

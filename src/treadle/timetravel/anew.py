@@ -221,7 +221,11 @@ class Anew:
         return Anew(below.config_below(self._config), self._deps, self, redact=self._redact)
 
     def came_back(self, record: CallRecord, state: RunState, recorded: ToolFinished) -> Event | None:
-        """What is recorded of a call when the run that worked on it stands in `state`; None where it cannot be told."""
+        """What is recorded of a call when the run that worked on it stands in `state`; None where it cannot be told.
+
+        Where that was left, it was ended beside the call; or by a process that died before it told so here, and then it
+        came back to the next one like any other: which it was `recorded` tells.
+        """
         tool = self._config.tools.get(record.doing.name)
         below = below_of(tool)
         if tool is None or below is None:
@@ -232,7 +236,9 @@ class Anew:
             # An earlier version gave back nothing where a condition ended the run without a word.
             return None
         if state.stop == LEFT:
-            return storable_event(cut_short(self.run, record, event.spent))
+            left = cut_short(self.run, record, event.spent)
+            if self.redacted or recorded.content == left.content:
+                return storable_event(left)
         hooked = isinstance(event, ToolFinished) and self._config.on_tool_result
         return storable_event(replace(event, provisional=True) if hooked else event)
 
