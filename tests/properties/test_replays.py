@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from found import FOUND
+from found import FOUND, WRITES, calling
 from hypothesis import given
 from hypothesis import strategies as st
 from rules import hold
@@ -75,6 +75,17 @@ def test_so_does_one_whose_process_died(setup, cut):
     if not trial.journal.order:
         return
     hold_again(trial.killed(1 + cut % len(trial.journal.order)).carry_out())
+
+
+def test_so_does_one_whose_process_died_as_it_was_cancelled():
+    below = calling(WRITES)
+    trial = Trial.of(below).carry_out()
+    trial.setup = replace(below, cancels=0)
+    for at in range(1, 1 + len(trial.journal.order)):
+        ended = trial.killed(at).carry_out()
+        ended.setup = below
+        for again in range(at, 1 + len(ended.journal.order)):
+            hold_again(ended.killed(again).carry_out())
 
 
 @pytest.mark.parametrize("name", FOUND)
