@@ -5,8 +5,11 @@
 - a run that was queued and that no worker begins -> test_a_run_that_no_worker_begins_is_stuck
 - in a journal without leases -> test_without_leases_the_time_since_the_last_event_counts
 - on the command line -> test_the_command_line_shows_stuck_runs
+- one that ends between the looks at its events and at who has it was told as one that nobody drives
+  -> test_a_run_that_ends_as_it_is_looked_at_is_not_left
 """
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -15,10 +18,11 @@ import time
 import pytest
 
 from treadle import Agent, MemoryJournal, SqliteJournal, ask_before, tool
+from treadle.cli.app import run
 from treadle.journal import stuck_runs
 from treadle.journal.stuck import QUIET
-from treadle.kernel.events import FORMAT, Queued, RunPaused, RunStarted
-from treadle.kernel.stop import Stop
+from treadle.kernel.events import FORMAT, Queued, RunFinished, RunPaused, RunStarted
+from treadle.kernel.stop import Stop, stopped
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -124,6 +128,27 @@ async def test_more_than_a_page_is_looked_through():
         await journal.append(f"r{n}", 0, [started(f"r{n}", float(n))])
     assert len(await stuck_runs(journal, limit=1000)) == 450
     assert [one.run.run_id for one in await stuck_runs(journal, limit=2)] == ["r449", "r448"]
+
+
+@pytest.mark.parametrize("words", [("runs", "--stuck"), ("show", "r"), ("watch", "r")])
+def test_a_run_that_ends_as_it_is_looked_at_is_not_left(tmp_path, monkeypatch, capsys, words):
+    path, holders = tmp_path / "j.db", SqliteJournal.holders
+
+    async def begins():
+        async with SqliteJournal(path) as journal:
+            await journal.append("r", 0, [started("r", time.time())])
+
+    async def ends_before(journal, run_ids):
+        async with SqliteJournal(path) as other:
+            await other.append("r", 1, [RunFinished(stopped("cancelled"))])
+        return await holders(journal, run_ids)
+
+    asyncio.run(begins())
+    monkeypatch.setattr(SqliteJournal, "holders", ends_before)
+    run([*words, "--journal", str(path)])
+    told = "".join(capsys.readouterr())
+    assert "no process" not in told
+    assert "its process died" not in told
 
 
 def test_the_command_line_shows_stuck_runs(dead):

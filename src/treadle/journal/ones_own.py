@@ -1,8 +1,9 @@
 """Journals of one's own: what one raises that is no error of a journal's is told as one, wherever it is asked."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from treadle.journal.errors import Damage, JournalDamaged, JournalError, foreign
 from treadle.journal.holder import Holder
@@ -10,9 +11,11 @@ from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import Leases
 from treadle.journal.port import Journal
 from treadle.kernel.errors import IllegalEvent, Misuse
-from treadle.kernel.events import Event
+from treadle.kernel.events import Event, RunFinished, RunPaused
 from treadle.kernel.fold import fold
 from treadle.kernel.state import RunState
+
+T = TypeVar("T")
 
 _REMEDY = "When its cause is gone, try again."
 
@@ -81,6 +84,28 @@ async def holders_of(journal: Journal, run_ids: Collection[str]) -> Mapping[str,
         return {}
     with told_as_its_own(journal):
         return await journal.holders(run_ids)
+
+
+async def holder_of(journal: Journal, run_id: str) -> Holder | None:
+    """Who has a run; likewise."""
+    return (await holders_of(journal, [run_id])).get(run_id)
+
+
+async def seen_with(journal: Journal, run_id: str, driven: Callable[[], Awaitable[T]]) -> tuple[list[Event], T]:
+    """The events of a run, and by whom it is `driven`, both as they were at one time.
+
+    A run may go on and end between two looks, and is then driven by nobody, though the events that were read say that
+    it is under way.
+    """
+    events = await read_of(journal, run_id)
+    while True:
+        by = await driven()
+        if by or isinstance(events[-1], RunFinished | RunPaused):
+            return events, by
+        further = await read_of(journal, run_id, len(events))
+        if not further:
+            return events, by
+        events += further
 
 
 def standing_of(events: Sequence[Event]) -> RunState:

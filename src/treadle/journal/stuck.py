@@ -72,19 +72,20 @@ async def _pages(journal: Journal) -> AsyncIterator[Sequence[RunInfo]]:
 
 async def _why(journal: Journal, line: RunInfo, quiet: float) -> str:
     """Why a run that nobody holds is stuck; empty if it is not."""
-    if line.status == "running":
-        leases = isinstance(journal, Leases)
-        if quiet < QUIET and not leases:
-            return ""
-        nobody = "no process has it" if leases else "nothing has happened in it"
-        return f"it is under way, and {nobody}: its process died, or it is driven by hand. Resume it"
-    if quiet < QUIET:
+    running, leases = line.status == "running", isinstance(journal, Leases)
+    if quiet < QUIET and not (running and leases):
         return ""
     try:
         events = await read_of(journal, line.run_id, line.events - 1)
     except (JournalDamaged, UnknownRun):
         return ""
-    last = events[-1] if events else None
+    if len(events) != 1:
+        # It has gone on since, and may have ended: then nobody has it any more.
+        return ""
+    if running:
+        nobody = "no process has it" if leases else "nothing has happened in it"
+        return f"it is under way, and {nobody}: its process died, or it is driven by hand. Resume it"
+    (last,) = events
     if not isinstance(last, RunPaused) or last.queued is None or (last.queued.at or 0.0) > time.time() - QUIET:
         return ""
     return "it is queued, and no worker has begun it: start one, or resume it here"

@@ -13,9 +13,9 @@ from treadle.drivers.configuration import Configuration
 from treadle.journal import Journal, JournalError, export_runs
 from treadle.journal.families import below, every, works_for
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
-from treadle.journal.ones_own import holders_of, page_of, read_of, standing_of
+from treadle.journal.ones_own import holders_of, page_of, read_of, seen_with, standing_of
 from treadle.journal.standing import Standing, kept_as, standing
-from treadle.kernel.events import Event, RunFinished, RunPaused
+from treadle.kernel.events import Event
 from treadle.kernel.state import RunState
 from treadle.result import RunResult, result_of
 from treadle.serve.feed import Numbered, Piece
@@ -214,18 +214,12 @@ class Views:
             return await kept(told)
 
     async def stands(self, run_id: str) -> tuple[builtins.list[Event], bool]:
-        """The events of a run, and whether somebody drives it; both as they were at one time, whoever asks."""
-        events = await self._read(run_id)
-        while True:
-            held = await holders_of(self._journal, [run_id])
-            driven = run_id in held or run_id in self._live.driven
-            if driven or isinstance(events[-1], RunFinished | RunPaused):
-                return events, driven
-            # It may have gone on, and ended, between the two looks.
-            further = await self._read(run_id, len(events))
-            if not further:
-                return events, driven
-            events += further
+        """The events of a run, and whether somebody drives it; whoever asks."""
+
+        async def driven() -> bool:
+            return run_id in await holders_of(self._journal, [run_id]) or run_id in self._live.driven
+
+        return await kept(seen_with(self._journal, run_id, driven))
 
     async def _read(self, run_id: str, start: int = 0) -> builtins.list[Event]:
         return await kept(read_of(self._journal, run_id, start))

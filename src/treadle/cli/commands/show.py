@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import click
 
@@ -16,8 +17,9 @@ from treadle.cli.story import Story, count, decisions, described, in_flight, num
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, console, print_json, prose, set_off, visible
 from treadle.cli.waiting import Waiting
-from treadle.journal import Holder, Leases
+from treadle.journal import Holder
 from treadle.journal.info import told_by
+from treadle.journal.ones_own import holder_of, seen_with
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
@@ -119,9 +121,8 @@ async def _events(journal: str | None, run: str) -> tuple[list[Event], Waiting, 
         if kept is None:
             raise no_runs(journal, run)
         run_id = await find_run(kept, run)
-        events = await kept.read(run_id)
-        holders = await kept.holders([run_id]) if isinstance(kept, Leases) else {}
-        return events, await Waiting.of(events, kept), holders.get(run_id)
+        events, holder = await seen_with(kept, run_id, partial(holder_of, kept, run_id))
+        return events, await Waiting.of(events, kept), holder
 
 
 def _heading(events: Sequence[Event]) -> None:

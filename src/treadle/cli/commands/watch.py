@@ -1,6 +1,7 @@
 """`treadle watch`: follows a run that another process carries out."""
 
 import asyncio
+from functools import partial
 
 import click
 
@@ -14,7 +15,7 @@ from treadle.cli.terminal import note, plain_letters, set_off
 from treadle.cli.waiting import Waiting
 from treadle.journal import Journal
 from treadle.journal.leases import Leases
-from treadle.journal.ones_own import holders_of, read_of, standing_of
+from treadle.journal.ones_own import holder_of, seen_with, standing_of
 from treadle.kernel.events import Event, RunFinished, RunPaused, encode_event
 from treadle.kernel.fold import fold
 from treadle.kernel.state import RunState
@@ -57,8 +58,8 @@ async def _tell_if_left(journal: Journal, run_id: str) -> None:
     """Says beside the story that nobody carries the run out, where the journal knows who does."""
     if not isinstance(journal, Leases):
         return
-    phase = standing_of(await read_of(journal, run_id)).phase
-    if phase not in ("finished", "paused") and not await holders_of(journal, [run_id]):
+    events, holder = await seen_with(journal, run_id, partial(holder_of, journal, run_id))
+    if holder is None and standing_of(events).phase not in ("finished", "paused"):
         note("no process carries this run out now; it is followed until somebody goes on with it, or Ctrl-C")
 
 
