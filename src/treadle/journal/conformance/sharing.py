@@ -70,6 +70,18 @@ class Sharing:
         assert [event async for event in watcher] == [FINISHED]
 
     @in_a_loop
+    async def test_a_watcher_is_shown_no_run_that_the_other_has_begun_under_the_name(
+        self, journal: Journal, other: Journal
+    ) -> None:
+        await journal.append("r", 0, [started(), note("a"), note("b")])
+        watcher = journal.watch("r")
+        assert [await anext(watcher) for _ in range(3)][-1] == note("b")
+        await other.delete("r")
+        await other.append("r", 0, [started(), note("other"), note("words"), note("of another")])
+        with pytest.raises(UnknownRun):
+            await anext(watcher)
+
+    @in_a_loop
     async def test_what_was_appended_is_there_when_the_other_has_closed(self, journal: Journal, other: Journal) -> None:
         await other.append("r", 0, [started(), note("a")])
         await other.close()
