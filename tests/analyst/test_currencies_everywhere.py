@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from treadle.analyst import (
+    AnalystError,
     Catalog,
     CompareRequest,
     Comparison,
@@ -20,6 +21,7 @@ from treadle.analyst import (
     compare,
     drill,
     page,
+    parse_format,
     query,
 )
 from treadle.analyst.checks import read_checks, run_checks
@@ -116,3 +118,42 @@ def test_currencies_that_are_spelled_apart_are_not_told_as_different_without_a_w
     (told,) = [claim.message for claim in found.warnings if claim.kind == "different_currencies"]
     assert "' eur ', EUR are taken for several because they are spelled so" in told
     assert "'format: trim, upper' on dimension currency" in told
+
+
+@pytest.mark.parametrize("rows", ["x,EUR  ,5\n", "x,eur,5\n", "x,EUR,2\nx,EUR  ,3\n"])
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        ({"unit": "EUR"}, {"currency": "currency"}),
+        ({"currency": "currency"}, {"currency": "currency"}),
+        ({"unit": "EUR"}, {"unit": "EUR", "currency": "currency"}),
+    ],
+)
+def test_what_is_advised_of_currencies_that_are_spelled_apart_makes_them_one(
+    tmp_path: Path, rows: str, own: dict[str, str], other: dict[str, str]
+) -> None:
+    """A currency with SAP's blanks behind it was another unit, to be multiplied by a thousand or converted by rates."""
+
+    def compared(form: str) -> Comparison:
+        sources = [
+            Source(
+                name=name,
+                kind="csv",
+                path=f"{name}.csv",
+                dimensions=(Dimension(name="k"), Dimension(name="currency", format=parse_format(form))),
+                measures=(Measure(name="v", **declared),),  # type: ignore[arg-type]
+            )
+            for name, declared in (("a", own), ("b", other))
+        ]
+        return compare(Catalog(sources, tmp_path), CompareRequest(source_a="a", source_b="b", dimensions=["k"]))
+
+    for name, text in (("a", "x,EUR,5\n"), ("b", rows)):
+        (tmp_path / f"{name}.csv").write_text(f"k,currency,v\n{text}")
+    try:
+        told = " ".join(claim.message for claim in compared("").warnings)
+    except AnalystError as error:
+        told = str(error)
+    assert "are taken for several because they are spelled so" in told
+    assert "declare 'format: trim, upper' on dimension currency if they are one" in told
+    found = compared("trim, upper")
+    assert (list(found.warnings), found.unit, found.summary.matches) == ([], "EUR", 1)

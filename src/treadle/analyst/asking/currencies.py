@@ -4,7 +4,6 @@ Amounts of different currencies are never added up or subtracted: where several 
 key. Neighbour: `units` (what a side is measured in).
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from treadle.analyst.asking.rows import Side
@@ -15,7 +14,7 @@ from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.number_spelling import CURRENCIES
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
-from treadle.analyst.showing.units import Unit, Units, refuse_unlike, unit_of
+from treadle.analyst.showing.units import Unit, Units, refuse_unlike, said_of_spelling, spelled_apart, unit_of
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import NOTHING, Proof, proof_of, together
@@ -77,7 +76,7 @@ def told_apart(
         ]
         a, b = (unit_of(measure, found) for measure, found in zip(pair, used, strict=True))
         if key is None or "declared" in (a.origin, b.origin):
-            refuse_unlike(pair[0], names, (a.text, b.text))
+            refuse_unlike(pair[0], names, (a.text, b.text), members[0].name if members else "")
         if key is None:
             _refuse_mixed(pair, names, used, (a, b))
             units.append(Units(a, b))
@@ -107,9 +106,10 @@ def _refuse_mixed(
             advice = f"declare on measure {pair[at].name} of {own} a 'conversion' to {unit}"
             if unit not in CURRENCIES:
                 advice = f"declare a measure of {own} in {seen(unit)}"
+        spelling = said_of_spelling(spelled_apart({*found, unit} - {""}, pair[at].currency))
         raise AnalystError(
-            f"{pair[0].name} of {own} is in several currencies ({shown}), and {told}: they are not compared; {advice}, "
-            f"or give {own} a default filter on one {pair[at].currency}",
+            f"{pair[0].name} of {own} is in several currencies ({shown}), and {told}: they are not compared{spelling}; "
+            f"{advice}, or give {own} a default filter on one {pair[at].currency}",
             argument="measures",
             given=pair[0].name,
             currencies=list(found),
@@ -129,7 +129,7 @@ def unit_claims(
     if all(currency_of(side, measure) for side, measure in zip(sides, pair, strict=True)) and all(known):
         only_a, only_b = sorted(map(str, known[0] - known[1])), sorted(map(str, known[1] - known[0]))
         if only_a or only_b:
-            told = facts | {"only_a": only_a, "only_b": only_b} | _spelled_apart(sides[0], pair[0], *known)
+            told = facts | {"only_a": only_a, "only_b": only_b} | spelled_apart(set.union(*known), pair[0].currency)
             proof = together(*(_proof(side, measure) for side, measure in zip(sides, pair, strict=True)))
             yield Claim(kind="different_currencies", facts=told, filters=filters, proof=proof)
     for at in (0, 1):
@@ -143,15 +143,6 @@ def unit_claims(
             yield Claim(kind="unknown_unit", facts=told, filters=filters)
 
 
-def _spelled_apart(side: Side, measure: Measure, *known: set[str | None]) -> dict[str, object]:
-    """The currencies that are one but for case and blanks, and the dimension that would have to say so."""
-    codes = sorted({code for each in known for code in each if code is not None})
-    forms = Counter(code.strip().upper() for code in codes)
-    apart = [code for code in codes if forms[code.strip().upper()] > 1]
-    dimension = currency_of(side, measure)
-    return {"spelled_apart": apart, "dimension": dimension.name} if apart and dimension is not None else {}
-
-
 def _own(side: Side, measure: Measure, unit: Unit, filters: tuple[str, ...]) -> Iterator[Claim]:
     """What is to be said of one side alone."""
     dimension = currency_of(side, measure)
@@ -160,6 +151,7 @@ def _own(side: Side, measure: Measure, unit: Unit, filters: tuple[str, ...]) -> 
     facts = {"measure": measure.name, "side": side.called, "dimension": dimension.name}
     if measure.unit and not unit.text:
         told = facts | {"unit": measure.unit, "currencies": list(unit.currencies)}
+        told |= spelled_apart({measure.unit.strip(), *unit.currencies}, dimension.name)
         yield Claim(kind="contradicted_unit", facts=told, filters=filters, proof=_proof(side, measure))
     if None in unit.currencies:
         yield Claim(kind="unknown_currency", facts=facts, filters=filters, proof=_proof(side, measure))
@@ -212,5 +204,5 @@ def mixed_currencies(session: Session, side: Side, measure: Measure, filters: tu
     if len(used) > 1:
         facts = {
             "measure": measure.name, "side": side.called, "dimension": dimension.name, "currencies": list(used),
-        }  # fmt: skip
+        } | spelled_apart(used, dimension.name)  # fmt: skip
         yield Claim(kind="mixed_currencies", facts=facts, filters=filters, proof=proof)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from treadle.analyst.showing.classify import money
+from treadle.analyst.showing.units import said_of_spelling
 from treadle.visible import seen
 
 Kind = Literal[
@@ -54,7 +55,7 @@ def _plainly(template: str) -> Callable[[Facts, Filters], str]:
     """The words of a kind that says no more than its facts; `{under}` stands for the conditions."""
 
     def told(facts: Facts, filters: Filters) -> str:
-        return template.format_map(_Shown(facts, under=_under(filters)))
+        return template.format_map(_Shown(facts, under=_under(filters))) + said_of_spelling(facts)
 
     return told
 
@@ -177,12 +178,15 @@ def _different_currencies(facts: Facts, filters: Filters) -> str:
         if facts[side]
     ]
     told = f"{_under(filters)}{'; '.join(parts)}: amounts of different currencies are not compared"
-    if apart := facts.get("spelled_apart"):
-        told += (
-            f"; {listed(apart)} are taken for several because they are spelled so: declare 'format: trim, upper' on "
-            f"dimension {facts['dimension']} if they are one"
-        )
-    return told
+    return told + said_of_spelling(facts)
+
+
+def _unknown_unit(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{facts['measure']} of {facts['other']} is in {seen(facts['unit'])}, and nothing says what that of "
+        f"{facts['side']} is in: the figures are compared as numbers; declare 'unit' or 'currency' on measure "
+        f"{facts['own']} of {facts['side']}"
+    )
 
 
 def _filter_without_rows(facts: Facts, filters: Filters) -> str:
@@ -346,10 +350,7 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
     "unknown_currency": _plainly(
         "{under}{measure} of {side} has rows without a {dimension}: what these amounts are measured in is not known"
     ),
-    "unknown_unit": _plainly(
-        "{measure} of {other} is in {unit}, and nothing says what that of {side} is in: the figures are compared as "
-        "numbers; declare 'unit' or 'currency' on measure {own} of {side}"
-    ),
+    "unknown_unit": _unknown_unit,
     "contradicted_unit": _plainly(
         "{under}{measure} of {side} is declared to be in {unit}, but its rows have {dimension} {currencies}: neither "
         "is taken for its unit"

@@ -5,7 +5,9 @@ other side. Pure; `currencies` looks at the rows.
 """
 
 import re
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -16,6 +18,7 @@ from treadle.visible import seen
 
 Origin = Literal["declared", "read", "none"]
 _CODE = re.compile(r"[A-Z]{3}")
+_MOST_SHOWN = 5
 
 
 class Unit(Struct, frozen=True):
@@ -102,8 +105,39 @@ def unit_of(measure: Measure, used: "tuple[str | None, ...]") -> Unit:
     return Unit(currencies=used)
 
 
-def refuse_unlike(measure: Measure, names: tuple[str, str], units: tuple[str, str]) -> None:
-    """Raises AnalystError if two known units differ: amounts of unlike units are not compared."""
+def spelled_apart(codes: Iterable[str | None], dimension: str) -> dict[str, Any]:
+    """Returns the facts of currencies that are one but for case and blanks: these, and the dimension that has them.
+
+    Args:
+        codes: the currencies.
+        dimension: what would have to say that they are one; empty if no dimension holds them.
+    """
+    known = sorted({code for code in codes if code is not None})
+    forms = Counter(code.strip().upper() for code in known)
+    apart = [code for code in known if forms[code.strip().upper()] > 1]
+    return {"spelled_apart": apart, "dimension": dimension} if apart and dimension else {}
+
+
+def said_of_spelling(facts: Mapping[str, Any]) -> str:
+    """Returns what to do about currencies that are spelled apart, behind a semicolon; empty if there are none."""
+    if not (apart := facts.get("spelled_apart")):
+        return ""
+    shown = ", ".join(map(seen, apart[:_MOST_SHOWN])) + ", …" * (len(apart) > _MOST_SHOWN)
+    return (
+        f"; {shown} are taken for several because they are spelled so: declare 'format: trim, upper' on dimension "
+        f"{facts['dimension']} if they are one"
+    )
+
+
+def refuse_unlike(measure: Measure, names: tuple[str, str], units: tuple[str, str], dimension: str = "") -> None:
+    """Raises AnalystError if two known units differ: amounts of unlike units are not compared.
+
+    Args:
+        measure: what they are units of.
+        names: what the two sides are called.
+        units: what each is in; empty where that is not known.
+        dimension: what holds the currency of one of them; empty where both are declared.
+    """
     if not all(units) or units[0] == units[1]:
         return
     column = measure.source_column if measure.source_column.isidentifier() else "amount"
@@ -112,6 +146,10 @@ def refuse_unlike(measure: Measure, names: tuple[str, str], units: tuple[str, st
     )
     if all(map(_CODE.fullmatch, units)):
         advice = "declare for one of them a 'conversion' by a table of rates"
+    if spelling := said_of_spelling(spelled_apart(units, dimension)):
+        advice = spelling.removeprefix("; ")
+    elif units[0].upper() == units[1].upper():
+        advice = "write their units alike if they are one"
     told = " and ".join(f"in {seen(unit)} in {name!r}" for unit, name in zip(units, names, strict=True))
     raise AnalystError(
         f"{measure.name} is {told}: amounts of different units are not compared; {advice}",
