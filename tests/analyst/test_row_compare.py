@@ -17,7 +17,7 @@ from treadle.analyst.asking.row_compare import RowComparison, RowsRequest, compa
 from treadle.analyst.asking.schemas import compare_schemas
 from treadle.analyst.declared.source import Conversion, Mapping
 
-from .conftest import QUICK, write_csv, write_sqlite, write_table
+from .conftest import QUICK, write_csv, write_sqlite, write_table, written
 
 Rows = Sequence[tuple[Any, ...]]
 COLUMNS = ("id", "name", "city")
@@ -134,13 +134,38 @@ def test_schemas_side_by_side(tmp_path: Path) -> None:
                measures=(Measure(name="amount", unit="EUR"),))  # fmt: skip
     found = compare_schemas(Catalog([a, b], tmp_path), "a", "b", bounds=QUICK)
     assert [(one.kind, one.name, one.a, one.b, one.fate) for one in found.members] == [
-        ("dimension", "id", "integer", "varchar", "differs"),
+        ("dimension", "id", "integer", "string", "differs"),
         ("measure", "amount", "sum of varchar", "sum of decimal(18,2), EUR", "differs"),
         ("column", "note", "VARCHAR", "VARCHAR", "same"),
         ("column", "new", "", "DATE", "only_b"),
     ]
     same = compare_schemas(Catalog([a], tmp_path), "a", "a", bounds=QUICK)
     assert {one.fate for one in same.members} == {"same"}
+
+
+@pytest.mark.parametrize("kind", ["json", "sqlite", "duckdb", "parquet"])
+def test_what_is_declared_as_the_data_have_it_and_columns_that_nobody_declares_are_the_same(
+    tmp_path: Path, kind: str
+) -> None:
+    """A type that was declared was another than that of the data, and a JSON or SQLite file had no other columns."""
+    columns, rows = ("id", "day", "amount", "text"), [("1", "2024-01-31", 5, "x")]
+    types = ("VARCHAR", "DATE", "BIGINT", "VARCHAR")
+    place = written(tmp_path, "a", kind, columns, rows, types)
+    made = [
+        Source(**(place | {"name": name}), dimensions=dimensions, measures=(Measure(name="amount"),))
+        for name, dimensions in (
+            ("a", (Dimension(name="id", type="string"), Dimension(name="day", type="date"))),
+            (
+                "b",
+                (Dimension(name="id"), Dimension(name="day", type=None if kind in ("duckdb", "parquet") else "date")),
+            ),
+        )
+    ]
+    found = compare_schemas(Catalog(made, tmp_path), "a", "b", bounds=QUICK)
+    assert [(one.kind, one.name, one.fate) for one in found.members] == [
+        ("dimension", "id", "same"), ("dimension", "day", "same"), ("measure", "amount", "same"),
+        ("column", "text", "same"),
+    ]  # fmt: skip
 
 
 def test_a_column_that_only_one_side_declares_is_a_column_of_both(tmp_path: Path) -> None:

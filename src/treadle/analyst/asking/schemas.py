@@ -9,6 +9,7 @@ from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.declared.source import Dimension, Measure, Source
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
+from treadle.analyst.reading.keys import natural_type
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.remote.opening import open_table
@@ -60,13 +61,21 @@ def compare_schemas(
     a, b = catalog.source(source_a, "source_a"), catalog.source(source_b, "source_b")
     sources = list({source.name: source for source in (a, b)}.values())
     with Session(catalog, sources, bounds, interrupt) as session:
-        types = [open_table(session, one, Demand(one.dimensions, one.measures)).columns for one in (a, b)]
+        types = [_columns_of(session, one) for one in (a, b)]
     found: list[Member] = []
     found += _met("dimension", a.dimensions, b.dimensions, types)
     found += _met("measure", a.measures, b.measures, types)
     found += _filters(a, b)
     found += _columns(a, b, types)
     return Schemas(a.name, b.name, tuple(sorted(found, key=lambda one: one.fate.startswith("only"))))
+
+
+def _columns_of(session: Session, source: Source) -> dict[str, str]:
+    """The engine's types of all columns of a source, by name."""
+    table = open_table(session, source, Demand(source.dimensions, source.measures))
+    # Of some kinds only what is asked for is read; what else there is, is told where nothing is.
+    every = {} if table.whole else open_table(session, source, Demand((), ())).columns
+    return {name: kind.replace(", ", ",") for name, kind in (every | table.columns).items()}
 
 
 def _met(
@@ -133,7 +142,7 @@ def _declared(source: Source) -> dict[str, str]:
 def _words(item: Dimension | Measure, types: dict[str, str]) -> str:
     """What a dimension or a measure is: how it is declared, and of what columns."""
     if isinstance(item, Dimension):
-        parts = [item.type or types[item.source_column].lower(), str(item.format), _mapped(item)]
+        parts = [item.type or _type_of(types[item.source_column]), str(item.format), _mapped(item)]
     else:
         of = ", ".join(dict.fromkeys(types[column].lower() for column in item.columns)) or "rows"
         what = f"{item.expression} ({of})" if item.expression else of
@@ -146,6 +155,12 @@ def _words(item: Dimension | Measure, types: dict[str, str]) -> str:
             _converted(item),
         ]
     return ", ".join(part for part in parts if part)
+
+
+def _type_of(kind: str) -> str:
+    """The type of a dimension that declares none, by the name that it would be declared by, where it has one."""
+    natural = natural_type(kind)
+    return natural if natural != "string" or kind == "VARCHAR" else kind.lower()
 
 
 def _mapped(item: Dimension) -> str:
