@@ -23,6 +23,9 @@ SOURCES = ["bpc_reporting", "consolidation_mart", "fi_reporting"]
         ("", SOURCES, None),
         (202402, [202401], "202401"),
         ("x", [], None),
+        ("betrag", ["k", "Betrag", "Betrag "], "Betrag"),
+        ("betrag ", ["k", "Betrag", "Betrag "], "Betrag "),
+        ("be trag", ["k", "Betrag", "Betrag "], "Betrag"),
     ],
 )
 def test_nearest(wanted: object, available: list[object], found: str | None) -> None:

@@ -75,7 +75,12 @@ def nearest(given: object, available: Iterable[object]) -> str | None:
     from difflib import get_close_matches
     from itertools import islice
 
-    plain = {_plain(str(value)): str(value) for value in islice(available, 10_000)}
+    names = [str(value) for value in islice(available, 10_000)]
+    # Of two that differ in blanks alone, the one with the blanks that were given.
+    folded = str(given)[:200].casefold()
+    if alike := next((name for name in names if name.casefold() == folded), None):
+        return alike
+    plain = {_plain(name): name for name in reversed(names)}
     wanted = _plain(str(given)[:200])
     if wanted in plain:
         return plain[wanted]
