@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from treadle.analyst import Comparison, Source, Tolerance
+from treadle.analyst import CompareRequest, Comparison, Source, Tolerance
 
 D = Decimal
 
@@ -78,6 +78,10 @@ def test_missing_sides(make: Callable[..., Source], confront: Callable[..., Comp
         ({"tolerance": "0.10"}, Tolerance(absolute=D("0.50")), None, "minor_diff"),
         ({"relative_tolerance": "0.005"}, None, None, "major_diff"),
         ({"relative_tolerance": "0.00501"}, None, None, "minor_diff"),
+        ({"relative_tolerance": 0.00501}, None, None, "minor_diff"),
+        ({"relative_tolerance": "0.5 %"}, None, None, "major_diff"),
+        ({"relative_tolerance": "500%"}, None, None, "minor_diff"),
+        ({"relative_tolerance": D(5)}, None, None, "minor_diff"),
         ({"materiality": "0.50"}, None, None, "major_diff"),
         ({"materiality": "0.505"}, None, None, "minor_diff"),
     ],
@@ -95,6 +99,13 @@ def test_thresholds_come_from_the_request_the_measure_the_source(
     left = make("left", [("1", "100.00")], tolerance=on_measure)
     left = msgspec.structs.replace(left, tolerance=on_source)
     assert confront(left, make("right", [("1", "99.50")]), **asked).rows[0].status == status
+
+
+@pytest.mark.parametrize("given", [5, 5.0, "5", "1"])
+def test_a_relative_threshold_that_may_be_percent_or_a_share_is_asked_about(given: object) -> None:
+    """A program that meant 5 percent by 5 had 500 %: nearly nothing was a major difference."""
+    with pytest.raises(ValueError, match="write which of them, with the percent sign"):
+        CompareRequest.model_validate({"source_a": "a", "source_b": "b", "relative_tolerance": given})
 
 
 @pytest.mark.parametrize(

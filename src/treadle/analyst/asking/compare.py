@@ -8,10 +8,10 @@ wrong), `interpret` (the claims).
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from treadle.analyst.asking.alignment import Aligned, Pair, align
 from treadle.analyst.asking.catalog import Catalog, require_catalog
@@ -29,7 +29,7 @@ from treadle.analyst.asking.summing import summed
 from treadle.analyst.asking.tree import Tree, hierarchies_of, keys_in, planted
 from treadle.analyst.declared.errors import AnalystError, unknown
 from treadle.analyst.declared.filters import Filter, Filters
-from treadle.analyst.declared.source import Measure, Source, Tolerance
+from treadle.analyst.declared.source import Measure, Source, Tolerance, share_in
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
 from treadle.analyst.reading.keys import Key, chosen_measures, conditions_of, shared_key
@@ -47,6 +47,16 @@ Texts = tuple[str, ...]
 _FEW = 4
 # Up to how many keys, and how many that differ, all dimensions are looked at together, and no copy is worth its time.
 _FEW_KEYS, _FEW_UNEQUAL = 20_000, 1_000
+
+
+def _share(value: object) -> object:
+    """A share as people write it; a decimal is one that somebody has read already."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return value
+    try:
+        return share_in(str(value))
+    except ArithmeticError:
+        return value
 
 
 class CompareRequest(BaseModel):
@@ -78,7 +88,7 @@ class CompareRequest(BaseModel):
         default_factory=list, description="names of hierarchies, of whose groups the subtotals are wanted too"
     )
     tolerance: Decimal | None = Field(default=None, ge=0, description="figures that differ by no more match")
-    relative_tolerance: Decimal | None = Field(
+    relative_tolerance: Annotated[Decimal | None, BeforeValidator(_share)] = Field(
         default=None, ge=0, description="minor differences are below this share of A (0.01 is 1 %)"
     )
     materiality: Decimal | None = Field(default=None, ge=0, description="and below this amount")
@@ -126,8 +136,8 @@ def compare(
         request: what to compare.
         bounds: memory, threads and time that it may use.
         interrupt: stops it from another thread.
-        exports: files to write; their names end in .json, .csv, .parquet (every key, also beyond `request.keep`) or
-            .html (a page). An existing file is replaced when all are complete, and left alone if anything fails.
+        exports: files to write; their names end in .json, .csv, .parquet, .xlsx (every key, also beyond `request.keep`)
+            or .html (a page). An existing file is replaced when all are complete, and left alone if anything fails.
         tell: is told, in a few words, what is being done.
 
     Raises:
