@@ -45,6 +45,7 @@ def idle_filters(session: Session, sides: Sequence[Side]) -> Iterator[Claim]:
     for condition, asked in _conditions(sides):
         yield from _whole_periods(condition, asked[0][1])
         yield from _begun_days(session, condition, asked)
+        yield from _days_alone(session, condition, asked)
         # What one of two sides lacks is told by their keys: databases are asked no more for it.
         if condition.op in _LEFT_OUT or (condition.op == "in" and len(sides) == 1):
             yield from _without_rows(session, condition, asked, sides)
@@ -59,6 +60,7 @@ def begun_days(session: Session, side: Side) -> Iterator[Claim]:
     """
     for condition, asked in _conditions([side]):
         yield from _begun_days(session, condition, asked)
+        yield from _days_alone(session, condition, asked)
 
 
 def _conditions(sides: Sequence[Side]) -> list[tuple[Filter, Asked]]:
@@ -98,20 +100,21 @@ def _without_rows(session: Session, condition: Filter, asked: Asked, sides: Sequ
 
 
 def _there(
-    session: Session, side: Side, key: Key, others: Sequence[Condition], wanted: Filter
+    session: Session, side: Side, key: Key, others: Sequence[Condition], wanted: Filter, each: Sequence[Filter] = ()
 ) -> tuple[list[bool], Proof]:
-    """Which of the values that are wanted, or whether any in a range, a row has that fulfils the other conditions, and
-    the query."""
+    """Which of the values that are wanted, or whether any in a range, or of `each` within it, a row has that fulfils
+    the other conditions, and the query."""
     rows = narrowed(session, side, key, (*others, (key, wanted)))
     if side.table.remote is not None:
         rows = again(side, rows)
     found: list[bool] = []
     proofs: list[Proof] = []
     single = [Filter(dimension=key.name, value=value) for value in wanted.values] if wanted.op == "in" else [wanted]
+    single = [*each] or single
     for start in range(0, len(single), _AT_ONCE):
         some, parameters = single[start : start + _AT_ONCE], Parameters()
-        each = [holds(key, one, rows.value_of(key), parameters) for one in some]
-        looked = [exp.Coalesce(this=call("bool_or", one), expressions=[exp.false()]) for one in each]
+        tests = [holds(key, one, rows.value_of(key), parameters) for one in some]
+        looked = [exp.Coalesce(this=call("bool_or", one), expressions=[exp.false()]) for one in tests]
         statement = rows.filtered(exp.select(*looked), parameters)
         found += session.run(statement, parameters)[0]
         proofs.append(proof_of(statement, parameters))
@@ -158,23 +161,51 @@ def _begun_days(session: Session, condition: Filter, asked: Asked) -> Iterator[C
         if op not in ("<=", ">") or value is None or condition.to_the_end is not condition:
             continue
         text = text_of(value).strip(BLANKS)
-        day = day_of(text, "YYYY-MM-DD")
-        if day is None or day == date.max:
+        if (after := _after(text)) is None:
             continue
-        after = str(day + timedelta(days=1))
         for side, key in asked:
             if not has_points(key):
                 continue
-            late = Filter(dimension=key.name, op="between", value=[text, after], inclusive="neither")
             others = tuple(one for one in side.conditions if one[1] is not condition)
-            (is_there,), proof = _there(session, side, key, others, late)
+            (is_there,), proof = _there(session, side, key, others, _behind(key, text, after))
             if is_there:
                 facts = {
-                    "side": side.called, "dimension": key.name, "condition": str(condition), "day": text,
-                    "after": after, "left_out": op == "<=",
+                    "side": side.called, "dimension": key.name, "condition": str(condition), "days": [text],
+                    "after": after, "left_out": op == "<=", "asked": False,
                 }  # fmt: skip
                 held = tuple(str(one) for _, one in others)
                 yield Claim(kind="begun_days", facts=facts, filters=held, proof=proof)
+
+
+def _days_alone(session: Session, condition: Filter, asked: Asked) -> Iterator[Claim]:
+    """Days that are asked for among points in time, of which they are the first, with rows behind that."""
+    if condition.op not in ("=", "in"):
+        return
+    texts = [text_of(value).strip(BLANKS) for value in condition.values if value is not None]
+    days = {text: after for text in texts if (after := _after(text)) is not None}
+    for side, key in asked:
+        if not days or not has_points(key):
+            continue
+        behind = [_behind(key, day, after) for day, after in days.items()]
+        others = tuple(one for one in side.conditions if one[1] is not condition)
+        found, proof = _there(session, side, key, others, _behind(key, min(days), max(days.values())), behind)
+        if late := [day for day, is_there in zip(days, found, strict=True) if is_there]:
+            facts = {
+                "side": side.called, "dimension": key.name, "condition": str(condition), "days": late,
+                "after": days[late[0]], "left_out": True, "asked": True,
+            }  # fmt: skip
+            yield Claim(kind="begun_days", facts=facts, filters=tuple(str(one) for _, one in others), proof=proof)
+
+
+def _after(text: str) -> str | None:
+    """The day after the one that a text is; None if it is none, or the last of all."""
+    day = day_of(text, "YYYY-MM-DD")
+    return None if day is None or day == date.max else str(day + timedelta(days=1))
+
+
+def _behind(key: Key, first: str, after: str) -> Filter:
+    """The points in time behind the beginning of a day up to that of another."""
+    return Filter(dimension=key.name, op="between", value=[first, after], inclusive="neither")
 
 
 def _day(text: str, key: Key) -> date | None:

@@ -218,11 +218,14 @@ def _whole_periods(facts: Facts, filters: Filters) -> str:
 
 
 def _begun_days(facts: Facts, filters: Filters) -> str:
-    does, op, how_much = ("leaves out", "<", "all") if facts["left_out"] else ("takes in", ">=", "none")
-    return (
-        f"{_under(filters)}{facts['side']} has rows with times of {facts['day']} that '{facts['condition']}' {does}: "
-        f"'{facts['dimension']} {op} {facts['after']}' has {how_much} of that day"
-    )
+    name, days, after = facts["dimension"], facts["days"], facts["after"]
+    does, advice = "leaves out", f"'{name} < {after}' has all of that day"
+    if facts["asked"]:
+        advice = f"'{name} >= {days[0]}' and '{name} < {after}' have all of {days[0]}"
+    elif not facts["left_out"]:
+        does, advice = "takes in", f"'{name} >= {after}' has none of that day"
+    told = f"has rows with times of {listed(days)} that '{facts['condition']}' {does}"
+    return f"{_under(filters)}{facts['side']} {told}: {advice}"
 
 
 def _left_out(facts: Facts, filters: Filters) -> str:
