@@ -26,6 +26,7 @@ from treadle.analyst import (
     QueryRequest,
     QueryResult,
     Source,
+    check,
     compare,
     parse_format,
     query,
@@ -273,6 +274,16 @@ def test_circles_are_refused_with_the_way_round(tmp_path: Path, groups: Any, way
     with pytest.raises(AnalystError, match="goes round in a circle") as refused:
         both(catalog)
     assert way in str(refused.value)
+
+
+def test_a_check_of_sources_says_what_is_wrong_with_the_groups_over_them(tmp_path: Path) -> None:
+    """A circle was told by the first question about it, and every source was good."""
+    catalog = small(tmp_path, {"a": ("b",), "b": ("a",)})
+    trees = [*catalog.hierarchies.values(), Hierarchy(name="few", of="company", groups={"few": ("1",)})]
+    found = check(Catalog(catalog.sources.values(), tmp_path, hierarchies=trees), catalog.sources["a"], bounds=QUICK)
+    (problem,) = found.problems
+    assert problem == "tree: hierarchy 'tree' goes round in a circle: a > b > a; a group cannot be below itself"
+    assert [text for text in found.warnings if "are in no group of hierarchy few" in text]
 
 
 def test_a_deep_hierarchy_ends(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Check: whether each source can be read as it is declared, and all that is wrong with it."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from treadle.analyst.asking.catalog import Catalog
@@ -15,8 +17,18 @@ from treadle.analyst.reading.table import Demand, Table
 from treadle.analyst.reading.totals import USUAL, WITH_NAMES
 from treadle.analyst.remote.opening import open_table
 
-Asked = list[tuple[list[str], str | None]]
-"""What is asked of a source, one after the other: dimensions to group by, and a measure."""
+
+class Asked(Struct, frozen=True):
+    """What is asked of a source: a measure, or one of its dimensions, or that below the groups of a hierarchy."""
+
+    measure: str = ""
+    dimension: str = ""
+    hierarchy: str = ""
+
+    @property
+    def name(self) -> str:
+        """What has the problem if it is refused."""
+        return self.measure or self.hierarchy or self.dimension
 
 
 class Checked(Struct, frozen=True):
@@ -38,7 +50,7 @@ class Checked(Struct, frozen=True):
 def check(
     catalog: Catalog, source: Source, *, bounds: Bounds | None = None, interrupt: Interrupt | None = None
 ) -> Checked:
-    """Connects to a source, looks for its columns, and adds all its measures up once.
+    """Connects to a source, looks for its columns, adds all its measures up once, and puts the hierarchies over it.
 
     Args:
         catalog: where the source is.
@@ -69,9 +81,13 @@ def check(
         raise
     except AnalystError as error:
         return Checked(source.name, None, (str(error),))
-    asked: Asked = [([], measure.name) for measure in source.measures if measure.name not in missing]
-    asked += [([item.name], None) for item in source.dimensions
+    asked = [Asked(measure=measure.name) for measure in source.measures if measure.name not in missing]
+    asked += [Asked(dimension=item.name) for item in source.dimensions
               if (item.type or item.mapping) and item.name not in missing]  # fmt: skip
+    for tree in catalog.hierarchies.values():
+        of = source.find_dimension(tree.of)
+        if of is not None and of.name not in missing and source.name != tree.source:
+            asked.append(Asked(dimension=of.name, hierarchy=tree.name))
     rows, warnings = _figures(catalog, source, asked, problems, bounds, interrupt)
     return Checked(source.name, rows, tuple(problems), tuple(dict.fromkeys((*warnings, *doubts))))
 
@@ -87,23 +103,33 @@ def _totals(session: Session, source: Source, table: Table) -> list[str]:
 def _figures(
     catalog: Catalog,
     source: Source,
-    asked: Asked,
+    asked: Sequence[Asked],
     problems: list[str],
     bounds: Bounds | None,
     interrupt: Interrupt | None,
 ) -> tuple[int | None, list[str]]:
     rows: int | None = None
     warnings: list[str] = []
-    for dimensions, measure in asked:
+    failed = set[str]()
+    for one in asked:
+        # What is wrong with a dimension is no fault of the groups over it.
+        if one.hierarchy and one.dimension in failed:
+            continue
         request = QueryRequest(
-            source=source.name, dimensions=dimensions, measures=[] if measure is None else [measure], limit=1
+            source=source.name,
+            dimensions=[one.dimension] if one.dimension else [],
+            measures=[one.measure] if one.measure else [],
+            subtotals=[one.hierarchy] if one.hierarchy else [],
+            limit=1,
         )
         try:
             found = query(catalog, request, bounds=bounds, interrupt=interrupt)
         except Cancelled:
             raise
         except AnalystError as error:
-            problems.append(f"{measure or dimensions[0]}: {error}")
+            problems.append(f"{one.name}: {error}")
+            if not one.hierarchy:
+                failed.add(one.dimension)
         else:
             # Of a dimension that is mapped, rows may count more than once.
             rows = found.source_rows if rows is None else rows
