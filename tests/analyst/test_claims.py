@@ -44,6 +44,17 @@ COLUMNS = ("company", "period", "currency", "amount")
 AMOUNTS = [None, *map(Decimal, ("0.00", "0.01", "5.00", "-5.00", "50.00", "500.00", "5000.00", "7.50"))]
 COMPANIES = ["1", "2", "3", "10", None]
 MONTHS = ["202401", "202402", "202403"]
+CODES: list[list[Any]] = [
+    ["EUR"],
+    ["EUR"],
+    ["EUR"],
+    ["USD"],
+    ["EUR", "USD"],
+    ["EUR", None],
+    [None],
+    ["EUR  "],
+    ["eur", "USD"],
+]
 # The end of a year: special periods, and the balance carried forward into the next.
 CLOSING = ["202312", "202313", "202316", "202400", "202401"]
 FILTERS: list[tuple[dict[str, Any], str, Callable[[Any], bool]]] = [
@@ -131,7 +142,7 @@ def _all(chance: Random, rows: list[Row]) -> list[Row]:
 
 
 def questions(chance: Random) -> tuple[World, dict[str, Any]]:
-    codes = [chance.choice([["EUR"], ["EUR"], ["EUR"], ["USD"], ["EUR", "USD"], ["EUR", None], [None]]) for _ in "ab"]
+    codes = [chance.choice(CODES) for _ in "ab"]
     periods = CLOSING if chance.random() < 0.3 else MONTHS
     first = [_row(chance, codes[0], periods) for _ in range(chance.choice([0, 1, 2, 4, 6, 8, 10, 12]))]
     second = list(first)
@@ -219,8 +230,11 @@ def _judge(number: int) -> None:
         )
         request = CompareRequest(source_a="a", source_b="b", **asked)
         if world.refused:
-            with pytest.raises(AnalystError, match="not compared"):
+            with pytest.raises(AnalystError, match="not compared") as refusal:
                 compare(catalog, request, bounds=QUICK)
+            every = {code for used in world.used for code in used or () if code} | {world.unit(0), world.unit(1)}
+            assert (SPELLED in str(refusal.value)) <= _apart(every)
+            assert _apart({world.unit(0), world.unit(1)}) <= (SPELLED in str(refusal.value))
             return
         found = compare(catalog, request, bounds=QUICK)
         assert list(found.dimensions) == world.dimensions
@@ -338,7 +352,7 @@ def _totals(world: World, claim: Claim) -> bool:
     gap = (values[0] or Decimal(0)) - (values[1] or Decimal(0))
     units = [facts["unit_a"], facts["unit_b"]]
     if world.split:
-        mine = [code or ""] * 2 if not any(world.declared) else ["", ""]
+        mine = [(code or "").strip()] * 2 if not any(world.declared) else ["", ""]
     else:
         mine = [world.unit(0), world.unit(1)]
     both = bool(rows[0] and rows[1])
@@ -401,8 +415,19 @@ def _by_currency(world: World, claim: Claim) -> bool:
     return world.split and told == world.used
 
 
+SPELLED = "are taken for several because they are spelled so: declare 'format: trim, upper' on dimension currency"
+
+
+def _apart(codes: set[Any]) -> bool:
+    """Whether any of the currencies are one but for case and blanks."""
+    known = {code for code in codes if code}
+    return len({code.strip().upper() for code in known}) < len(known)
+
+
 def _different_currencies(world: World, claim: Claim) -> bool:
     known = [{code for code in used or () if code is not None} for used in world.used]
+    if (SPELLED in claim.message) != _apart(known[0] | known[1]):
+        return False
     return (set(claim.facts["only_a"]), set(claim.facts["only_b"])) == (known[0] - known[1], known[1] - known[0])
 
 
@@ -419,6 +444,8 @@ def _unknown_unit(world: World, claim: Claim) -> bool:
 def _contradicted_unit(world: World, claim: Claim) -> bool:
     side = world.side(claim.facts["side"])
     used = world.used[side] or set()
+    if (SPELLED in claim.message) != _apart({*used, world.sides[side].unit}):
+        return False
     return world.sides[side].unit == claim.facts["unit"] and used == set(claim.facts["currencies"]) != {
         claim.facts["unit"]
     }
