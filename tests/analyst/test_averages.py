@@ -151,3 +151,11 @@ def test_an_average_through_a_database_is_the_same_text(
     )  # fmt: skip
     found = query(Catalog([source], tmp_path), QueryRequest(source="s", dimensions=["company"])).to_dict()
     assert [row["amount"] for row in found["rows"]] == ["1.0033333333", "-0.3333333333", "7.00", None, "2.50"]
+
+
+def test_an_average_beside_a_sum_is_refused_with_what_to_do(make: Any, confront: Any) -> None:
+    a, b = make("a", [("1", "2.00")], aggregation="avg"), make("b", [("1", "2.00")])
+    with pytest.raises(
+        AnalystError, match="'aggregation: avg' in 'a' and 'sum' in 'b', which cannot be compared: declare"
+    ):
+        confront(a, b)

@@ -252,8 +252,9 @@ def measure_pairs(a: Source, b: Source, names: Sequence[str] | None) -> list[tup
             continue
         if other.aggregation != measure.aggregation:
             raise AnalystError(
-                f"measure {measure.name!r} is a {measure.aggregation} in {a.name!r} and a {other.aggregation} in "
-                f"{b.name!r}; they cannot be compared",
+                f"measure {measure.name!r} has 'aggregation: {measure.aggregation}' in {a.name!r} and "
+                f"'{other.aggregation}' in {b.name!r}, which cannot be compared: declare it alike, or name other "
+                f"measures",
                 argument="measures",
                 given=measure.name,
             )
