@@ -4,6 +4,7 @@ And makes `vocabulary.py` and `postgres_server.py` importable everywhere, and ha
 programs, tests that want it are skipped, or fail where TREADLE_REQUIRE_POSTGRES=1 says that they must run.
 """
 
+import atexit
 import gc
 import os
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 from collections.abc import Generator, Iterator
 from functools import cache
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,30 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, object]:
+    """Each worker begins to collect elsewhere, so that each compiles its part of the tests, and finds that of others.
+
+    Where nothing is compiled yet, as in a fresh clone, each would compile all of them, at the same time.
+    """
+    report = yield
+    worker = getattr(collector.config, "workerinput", None)
+    if worker is not None and collector.path == Path(__file__).parent and report.passed:
+        shares = [(child, len(list(child.path.rglob("*.py"))) or 1) for child in report.result]
+        wanted = sum(share for _, share in shares) * int(worker["workerid"][2:]) / worker["workercount"]
+        before = list(accumulate((share for _, share in shares), initial=0))
+        first = next((place for place, files in enumerate(before[:-1]) if files >= wanted), 0)
+        report.result = [*report.result[first:], *report.result[:first]]
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """And has the same order as all others once it has collected."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: [*item.nodeid.split("/", 2), ""][1].partition("::")[0])
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is loaded and collected stays: looking through it for garbage, again and again, would slow every test.
 
@@ -90,8 +116,11 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_unconfigure() -> None:
-    """At the end all of it may go: some libraries complain of what is left."""
-    gc.unfreeze()
+    """At the end all of it may go: some libraries complain of what is left.
+
+    After pytest's last look for what tests left, which would go through all of this twice.
+    """
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -4,15 +4,24 @@
 token, as in those of Qwen, Google and Mistral.
 """
 
-import warnings
 from functools import lru_cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
-with warnings.catch_warnings():
-    # It reads its own files in a way that Python 3.11 and 3.12 call out of date.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from bpe_openai import _bindings
 
+def _counter() -> Any:
+    # The package around it reads, as it is imported, all vocabularies a second time in Python: half a second.
+    package = find_spec("bpe_openai")
+    spec = PathFinder.find_spec("bpe_openai._bindings", package and package.submodule_search_locations)
+    assert spec is not None, "bpe-openai is not installed, or has no bpe_openai/_bindings any longer"
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_bindings = _counter()
 VOCABULARIES = {"cl100k": "cl100k_base", "o200k": "o200k_base", "voyage3": "voyage3_base"}
 
 
