@@ -12,7 +12,7 @@ from checks import requests_valid, same, shape, shape_of, valid
 from clock import HOUR
 from corrected import notices_name_what_was_made, what_a_person_put_in_place_is_told
 from counted import metrics_are_those_of_the_journal
-from folding import fold_all
+from folding import Known, fold_all
 from funds import budgets_given_are_kept, whole_family
 from looking_back import a_look_tells_what_came_of_it, looking_back_tells_what_was_spent
 from resting import forks_hold
@@ -124,13 +124,19 @@ def what_is_shown_stands_in_the_history(trial: Trial) -> Iterator[str]:
                 yield f"{trial.path(run)}: what was shown is not in the history: {event.message}"
 
 
+def _and_as_stored(states: tuple[RunState, RunState], event: Event) -> tuple[RunState, RunState]:
+    one, other = fold(states[0], event), fold(states[1], decode_event(encode_event(event)))
+    assert one == other or same(one, other)
+    return one, other
+
+
+_as_stored = Known(_and_as_stored, (RunState(), RunState()))
+
+
 def the_journal_is_the_truth(trial: Trial) -> Iterator[str]:
     """Every run's events, encoded and decoded, fold to the same state at every prefix; the result has them all."""
     for run in trial.journal.runs:
-        one = other = RunState()
-        for event in trial.journal.events(run):
-            one, other = fold(one, event), fold(other, decode_event(encode_event(event)))
-            assert one == other or same(one, other)
+        one, _ = _as_stored(trial.journal.events(run))
         found = fold_all(trial.journal.events(run))
         assert one == found or same(one, found)
     result = trial.last.result
