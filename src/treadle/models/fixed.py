@@ -5,6 +5,7 @@ They are the tools' descriptions, the schema of the answer, and what a provider 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -53,4 +54,10 @@ def answered_by(model: Model, name: str) -> Model:
 
 
 def _json(value: object) -> int:
-    return estimate_text(msgspec.json.encode(value).decode())
+    return _tokens(msgspec.json.encode(value))
+
+
+@lru_cache(1000)
+def _tokens(said: bytes) -> int:
+    # Each agent that has a tool asks this anew.
+    return estimate_text(said.decode())

@@ -7,7 +7,7 @@ Pure. Neighbours: `treadle.models.prices`, which makes prices of the table of kn
 import reprlib
 from collections.abc import Mapping
 from decimal import Decimal
-from inspect import signature
+from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from treadle.kernel.errors import Misuse
@@ -24,6 +24,14 @@ KINDS: Final = ("input", "output", "cache_read", "cache_write", "cache_write_hou
 """The kinds of token that may have prices of their own."""
 
 
+def _check_named(known: Signature, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    try:
+        known.bind(None, *given, **named)
+    except TypeError as error:
+        names = ", ".join([*known.parameters][1:])
+        raise Misuse(f"Price(input=…, output=…), in dollars per million tokens: {error}; it takes {names}") from None
+
+
 class _Named(type):
     """Says which arguments there are by a `Misuse`, as all else about a price is said."""
 
@@ -31,15 +39,11 @@ class _Named(type):
     if not TYPE_CHECKING:
 
         def __call__(cls, *given: Any, **named: Any) -> Any:
-            known = signature(cls.__init__)
             try:
-                known.bind(None, *given, **named)
-            except TypeError as error:
-                names = ", ".join([*known.parameters][1:])
-                raise Misuse(
-                    f"Price(input=…, output=…), in dollars per million tokens: {error}; it takes {names}"
-                ) from None
-            return super().__call__(*given, **named)
+                return super().__call__(*given, **named)
+            except TypeError:
+                _check_named(signature(cls.__init__), given, named)
+                raise
 
 
 class Price(metaclass=_Named):
