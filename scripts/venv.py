@@ -43,15 +43,19 @@ def main(groups: list[str]) -> None:
             stamp = {"home": home(), "installed": {}}
             write_stamp(stamp)
         now = inputs()
-        for group in ("build", *groups):
-            if stamp["installed"].get(group) == now:
-                continue
-            say(f"installing {'treadle and its libraries' if group == 'build' else f'what `{group}` needs'} …")
-            install("--group", group)
-            if group == "build":
-                install("--no-build-isolation", "--editable", f"{ROOT}[all]")
-            stamp["installed"][group] = now
+        missing = [group for group in ("build", *groups) if stamp["installed"].get(group) != now]
+        if "build" in missing:
+            say("installing treadle and its libraries …")
+            install("--group", "build")
+            install("--no-build-isolation", "--editable", f"{ROOT}[all]")
+            stamp["installed"]["build"] = now
             write_stamp(stamp)
+        if others := [group for group in missing if group != "build"]:
+            say(f"installing what {' and '.join(f'`{one}`' for one in others)} {'need' if others[1:] else 'needs'} …")
+            install(*(argument for group in others for argument in ("--group", group)))
+        compile_all()
+        stamp["installed"] |= dict.fromkeys(missing, now)
+        write_stamp(stamp)
 
 
 def inputs() -> str:
@@ -108,7 +112,19 @@ def create() -> None:
 
 def install(*arguments: str) -> None:
     """Installs into .venv with pip, at the versions of constraints.txt."""
-    run([str(PYTHON), "-m", "pip", "install", "--constraint", str(CONSTRAINTS), *arguments], "pip install")
+    options = ["--no-compile", "--constraint", str(CONSTRAINTS)]
+    run([str(PYTHON), "-m", "pip", "install", *options, *arguments], "pip install")
+
+
+def compile_all() -> None:
+    """Compiles what was installed, on all cores, where pip would take one; not what libraries bring to test themselves.
+
+    What does not compile, as it is for another Python, is left to whoever imports it.
+    """
+    libraries = subprocess.check_output([str(PYTHON), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
+    options = ["-q", "-q", "-j", "0", "-x", r"site-packages.*[/\\]tests?[/\\]"]
+    folders = [os.fsdecode(libraries).strip(), str(ROOT / "src")]
+    subprocess.run([str(PYTHON), "-m", "compileall", *options, *folders], stdin=subprocess.DEVNULL, capture_output=True)
 
 
 def run(command: list[str], name: str) -> None:
