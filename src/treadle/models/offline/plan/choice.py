@@ -12,7 +12,7 @@ from treadle.models.offline.grammar.comparison import find_comparison
 from treadle.models.offline.grammar.degrees import degree_of
 from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS, UNDOING, word_set
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import alike, is_verb, names_match, parts, singular, stem
+from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, names_match, parts, singular, stem
 from treadle.models.offline.plan.account import account
 from treadle.models.offline.plan.addresses import receives, tells_address
 from treadle.models.offline.plan.arguments import fill
@@ -20,7 +20,7 @@ from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.naming import is_strong
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
-from treadle.models.offline.plan.orders import asks_whether, is_done, lacks_particle, shows, tells
+from treadle.models.offline.plan.orders import asks_whether, lacks_particle, shows, tells
 from treadle.models.offline.plan.rivals import (
     commands_another,
     is_called_by_another,
@@ -87,7 +87,7 @@ class Chooser:
             sure = [other for other in choices if not other.filling.doubtful and not other.filling.missing]
             sure = [other for other in sure if other.score > 0 and _shares(other.filling, best.filling, clause)]
             best = max(sure, key=lambda choice: choice.score, default=best)
-        if not forced and any(_is_as_likely(other, best) for other in choices):
+        if not forced and any(_is_as_likely(other, best, clause) for other in choices):
             # "Archive Bills" is said of a mail as of a folder.
             return None
         return self._answered_before(best, choices, clause) or self._carried_on(best, clause) or best
@@ -124,8 +124,7 @@ class Chooser:
         sums = expression and is_chain(clause.text)
         if not forced and not sums and tool.change is None and commands_another(commanded or clause.opening, tools):
             return None
-        done = tool.may_change and ((tool.change is None and is_done(clause, tool)) or lacks_particle(clause, tool))
-        if not forced and done:
+        if not forced and tool.may_change and lacks_particle(clause, tool):
             return None
         other = _takes_back(tool, clause) or asks_whether(clause) or is_called_by_another(tool, commanded or "", tools)
         if not forced and tool.change is not None and other:
@@ -288,14 +287,20 @@ def _permitted(tool: KnownTool, commanded: str | None, expression: bool) -> bool
     return not changes or (named and tool.weights.get(stem(commanded), 0.0) > 0)
 
 
-def _is_as_likely(other: ChosenTool, best: ChosenTool) -> bool:
+def _is_ordered_alone(choice: ChosenTool, clause: Clause) -> bool:
+    """Whether nothing but the verb of an order speaks for a tool: of "Send Ann 'Hi'" it may be a mail as a text."""
+    rest = [t for t in clause.tokens if t.low != clause.opening and not overlaps(t.start, t.end, choice.filling.used)]
+    return not any(choice.tool.fit(token.stem) >= 1.0 for token in rest if not is_function_word(token.text))
+
+
+def _is_as_likely(other: ChosenTool, best: ChosenTool, clause: Clause) -> bool:
     """Whether of two changes nothing says which is meant."""
     return (
         other is not best
-        and other.score == best.score
         and other.tool.change is not None
         and best.tool.change is not None
-        and not (other.filling.missing or best.filling.missing)
+        and not best.filling.missing
+        and (_is_ordered_alone(best, clause) if other.filling.missing else other.score == best.score)
         and {*other.filling.used} == {*best.filling.used}
     )
 

@@ -16,8 +16,9 @@ from treadle.models.offline.grammar.english import (
     TELLING_VERBS,
     word_set,
 )
-from treadle.models.offline.grammar.words import is_function_word, parts, singular, stem
+from treadle.models.offline.grammar.words import is_function_word, parts, singular
 from treadle.models.offline.plan.deeds import is_done_as_well
+from treadle.models.offline.plan.headings import is_told
 from treadle.models.offline.plan.naming import (
     FIGURES,
     is_a_deed,
@@ -114,8 +115,11 @@ class Commands:
 
     @cached_property
     def change(self) -> frozenset[str] | None:
-        """The verbs that command the tool, if it or its name says that it changes something; else None."""
+        """The verbs that command the tool, unless it says that it only tells something; then None."""
         verbs = self._commanding
+        if verbs is None and not self._tells:
+            first, told = (*parts(self.name), "")[0], singular(self._begun[0])
+            verbs = frozenset({first} if is_function_word(told) else {first, told}) - {""}
         # `show_room`, "Opens a room", is not ordered by what only asks to be told.
         return verbs and self.also | (verbs - self._asking or verbs)
 
@@ -173,15 +177,8 @@ class Commands:
         """The verbs that command a tool whose name opens with no verb of `CHANGES`, by its description's opening."""
         told, article = self._begun
         telling = first in TELLING_VERBS
-        if not told:
-            # `hide_post`, which takes a post and is not described, does something to it for all that is known.
-            done_to = len(parts(self.name)) > 1 and stem(parts(self.name)[-1]) in self.takes
-            done_to = done_to and not is_of_a_thing(self.name, "")
-            return frozenset({first}) if done_to and first not in _TOLD_BY_NAME else None
-        if first in (told, singular(told)):
-            # "Reminds a client": it is called by what it does.
-            no_order = first in _ONLY_TELLING or is_of_a_thing(self.name, self.summary)
-            return None if no_order else frozenset({first})
+        if not told or first in (told, singular(told)):
+            return None
         verb = told if first.startswith(told) else singular(told)
         if first.removeprefix(verb) in _PARTICLES and article in ("a", "an", "the"):
             # "Rolls a service back", which is called `rollback`.
@@ -214,21 +211,28 @@ class Commands:
 
     @cached_property
     def is_a_thing(self) -> bool:
-        """Whether nothing is said of it, and it is called by nothing but what one asks for."""
-        return not self.summary and is_a_thing(self.name, self.shapes, self.returns, self.takes)
+        """Whether nothing is said of it but its name, and that is nothing but what one asks for."""
+        return parts(self.summary) in ((), parts(self.name)) and is_a_thing(
+            self.name, self.shapes, self.returns, self.takes
+        )
 
     @cached_property
-    def may_change(self) -> bool:
-        """Whether nothing says that it only tells: its name opens with a verb that can be a change, as "load" can."""
+    def _tells(self) -> bool:
+        """Whether it says that it only tells something, by its name or, in English, by its description."""
         first = (*parts(self.name), "")[0]
-        if self._is_called_by_noun:
-            return False
-        told = singular((*parts(self.summary), "")[0])
-        named = (is_function_word(first) and first != "like") or first in _TOLD_BY_NAME or self.is_a_thing
-        orders = told == first.rstrip("0123456789") if told else not named
+        if self.changes is not None:
+            return not self.changes
+        if self._is_called_by_noun or self.is_a_thing or first in _ONLY_TELLING:
+            return True
         said, last = parts(self.summary), parts(self.name)[-1]
+        if not said:
+            return first in _TOLD_BY_NAME or (is_function_word(first) and first != "like")
         # "Patients to be loaded" says nothing of what `load_patient` does.
         heads = self._begun[1] not in _DETERMINERS | {"and", "or"}
         handled = first in HANDLING_VERBS and not names_a_figure(last) and heads
-        orders = orders or says_a_deed(said) or (handled and not is_telling(said))
-        return self.change is not None or (self.changes is None and orders and first not in _ONLY_TELLING)
+        # "Honey harvested in a year", "Tide at a port" with a number; but "Comment on a post" may be one's own.
+        thing = self.returns in ("number", "integer", "array") and is_of_a_thing(self.name, self.summary)
+        thing = thing or self._begun[1].endswith("ed")
+        named = singular(said[0]) == first.rstrip("0123456789") and not thing
+        does = named or says_a_deed(said) or (handled and not is_telling(said))
+        return not does and is_told(said, self.returns)

@@ -109,6 +109,8 @@ def is_done_as_well(first: str, summary: str, begun: tuple[str, str]) -> bool:
     going = told.endswith("ing") and told != first and stem(told) == stem(first) and not known
     particle = (*said, "", "")[1]
     away = verb in TELLING_VERBS and particle in _AWAY and (verb, particle) not in _TOLD_WITH
+    # "Report a child as absent"
+    away = away or (verb == "report" and article in ARTICLES and "as" in said)
     joined = {word[1] for word in _AND_DOES.finditer(summary.lower())} - {"print"}
     return (
         caused

@@ -36,6 +36,11 @@ _QUALITIES = {
     stem("colour"): word_set("red green blue black white yellow grey gray brown orange pink purple"),
 }
 _DIRECTLY = re.compile(r"\s+(?:(?:up|down|out|off|on|in)\s+)?(?:the|an?|this|that|my|our|your|his|her|their)\s+")
+_ANY = re.compile(r"\ban?\s+$", re.IGNORECASE)
+_THAT = re.compile(r"\s+(?:that|this|it|them|those|these)\s*(?:[,;:.!]|$)", re.IGNORECASE)
+# "Call me Ishmael", "Call Ann a liar"
+_NAMED = re.compile(r"\s+(?:me|us|him|her|it|them|myself|this|that)\b|.* an? [\w-]+\W*$", re.IGNORECASE)
+_UPDATING = word_set("update change modify edit adjust")
 # What is called by plain words, as kitchens and goats are.
 _CALLED_BY_WORDS = frozenset(
     stem(word)
@@ -67,6 +72,7 @@ def unfounded(
     found = [clause.text[start:end] for start, end in _other_verb(clause, tool, used)]
     found += [clause.text[start:end] for start, end in besides_the_order(clause, tool, used)]
     found += _cut_off(clause, used) if tool.change is not None else []
+    found += _of_nothing(clause, tool, arguments) + _turned_round(clause, tool, arguments)
     spare = {word for param in tool.params if param.name not in arguments for word in param.nouns}
     qualities = frozenset[str]().union(*(words for kind, words in _QUALITIES.items() if kind in spare))
     for param in tool.params:
@@ -83,9 +89,41 @@ def unfounded(
             # A quotation that is not closed, or was not opened, does not say what is to be passed.
             found += ['"'] if '"' in text else []
             first, *rest = text.split() or [""]
+            if re.search(r"\d|\w\.\w", first) and any(re.fullmatch(r"[a-z-]{4,}", each) for each in rest):
+                # "Menu.pdf double-sided" is no file.
+                found += rest if not _is_quoted(clause, clause.text.find(text)) else []
             if rest and first in qualities:
                 # "A large tea" is no drink of that name, where there is a size to be told.
                 found.append(first)
+    return found
+
+
+def _of_nothing(clause: Clause, tool: KnownTool, arguments: dict[str, Any]) -> list[str]:
+    """The verb of an order that does not say what is done to what, though it lacks no argument: "Stop" of `stop_all`,
+    "Strike that", "Update Kim" where nothing is to be other."""
+    verb = next((token for token in clause.tokens if token.low == clause.opening), None)
+    if verb is None:
+        return []
+    said = {token.stem for token in clause.tokens if token is not verb}
+    alone = not tool.params and len(tool.name_stems) > 1 and not said & {*tool.name_stems}
+    options = [p for p in tool.params if not p.required and p.shape != "boolean"]
+    same = verb.low in _UPDATING and len(tool.required) == 1 and len(options) > 1
+    same = same and not any(param.name in arguments for param in options)
+    naming = verb.low == "call" and _NAMED.match(clause.text, verb.end)
+    return [verb.text] if alone or same or naming or _THAT.match(clause.text, verb.end) else []
+
+
+def _turned_round(clause: Clause, tool: KnownTool, arguments: dict[str, Any]) -> list[str]:
+    """What went into one argument though it is as plainly another: a quotation into a name, where a name stands for
+    what is to be said, or a choice where the other argument is one as well."""
+    said = {param.name: text for param in tool.params if isinstance(text := arguments.get(param.name), str)}
+    quoted = {name for name, text in said.items() if _is_quoted(clause, clause.text.find(text))}
+    free = {p.name for p in tool.params if p.name in said and fits.is_free_text(p) and parts(p.name) != ("name",)}
+    found = [said[name] for name in said if quoted - free and name in free - quoted]
+    for param in tool.params:
+        if param.name in said and param.choices:
+            others = [each for each in tool.params if each.name in said and not each.choices]
+            found += [said[each.name] for each in others if said[each.name].lower() in param.choices]
     return found
 
 
@@ -167,8 +205,13 @@ def _of_another_kind(clause: Clause, tool: KnownTool, param: Param, text: str) -
     plain = text.islower() and re.fullmatch(r"[a-z -]+", text) is not None
     # "Mark the bins as done" names a task by its title.
     plain = plain and "title" not in parts(param.name)
-    if verb is None or not plain or not _DIRECTLY.fullmatch(clause.text[verb.end : max(place, 0)]):
+    if verb is None or not plain:
         return []
+    if not _DIRECTLY.fullmatch(clause.text[verb.end : max(place, 0)]):
+        # "Give Rex a bath", of a tool that gives dogs to families.
+        any_one = place > 0 and _ANY.search(clause.text[:place]) is not None and not fits.is_free_text(param)
+        known = {token.stem for token in clause.tokens} | _CALLED_BY_WORDS
+        return [text] if any_one and not known & {*param.nouns} else []
     verbs = {stem(each) for each in tool.change or () if each == verb.low or each in _CHANGING} | PARTICLES
     things = {word for word in tool.name_stems if word not in verbs}
     said = {token.stem for token in clause.tokens}
@@ -183,7 +226,10 @@ def _is_led(clause: Clause, tool: KnownTool, verb: str, after: Token, called: Co
     if after.low not in _LEADING or named:
         return False
     if after.low != "of":
-        return after.low not in {*called, *(word for param in tool.params for word in parts(param.name))}
+        # "Ship to Oslo" of what takes `to`, but not "Blast at face 2" of what takes a time `at`.
+        leads = any(not clause.text[after.end : value.start].strip() for value in clause.values)
+        taken = {word for param in tool.params for word in parts(param.name)} if leads else set[str]()
+        return after.low not in {*called, *taken}
     told = [*parts(tool.name), "", *(token.low for token in tokens(tool.spec.description))]
     # "Merge of one term into another" describes an order, and is none.
     return verb in _NO_ORDER_OF or all(

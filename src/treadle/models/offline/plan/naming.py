@@ -21,17 +21,13 @@ from treadle.models.offline.grammar.words import is_function_word, is_verb, part
 from treadle.models.offline.plan.headings import (
     ARTICLES,
     BEHIND_THINGS,
+    DESCRIBING,
     STATES,
     is_asked,
     is_heading,
     without_preposition,
 )
 
-# Words by which a tool is called that are no verbs.
-_DESCRIBING = word_set(
-    "current latest recent upcoming next last previous total average overall maximum minimum net gross daily weekly "
-    "monthly quarterly yearly annual available outstanding all"
-)
 # "Bring", "string" and their like are as short.
 _SHORTEST_PARTICIPLE = 6
 # What may be an order as well is none before such a figure.
@@ -112,7 +108,7 @@ def is_called_by_noun(name: str, summary: str, returns: str, told_nothing: bool,
         return first not in _CHANGING and (
             told in _ASKING or first not in DEED_VERBS | DEED_NOUNS | HANDLING_VERBS | {"report"}
         )
-    describes = first in _DESCRIBING or (first.endswith("ing") and len(first) > _SHORTEST_PARTICIPLE)
+    describes = first in DESCRIBING or (first.endswith("ing") and len(first) > _SHORTEST_PARTICIPLE)
     figure = first in _ORDERED and last in FIGURES | INFORMATION and told in ("", first, last)
     figure = figure or _is_told_of(words, parts(summary), returns)
     if needs_nothing and returns == "array" and singular(last) != last and not says_a_deed(parts(summary)):
@@ -184,7 +180,7 @@ def is_a_thing(name: str, shapes: tuple[str, ...], returns: str, takes: frozense
     one = singular(first)
     if is_strong(one) or {first, one} & (DEED_VERBS | DEED_NOUNS | HANDLING_VERBS | _HANDLED):
         return False
-    if len(words) == 1 and returns == "array" and first not in (one, f"{one}es") and one not in _CHANGING:
+    if len(words) == 1 and returns in ("array", "integer") and first not in (one, f"{one}es") and one not in _CHANGING:
         # `events` of a day
         return True
     if shapes == ("expression",):
@@ -230,10 +226,10 @@ def is_a_deed(name: str, summary: str, takes: frozenset[str]) -> bool:
         return True
     if first not in DEED_NOUNS or len(words) == 1 or stem(last) in takes:
         # "Next train to a city"
-        return first in DEED_NOUNS and not is_telling(said) and said[:1] not in {(word,) for word in _DESCRIBING}
+        return first in DEED_NOUNS and not is_telling(said) and said[:1] not in {(word,) for word in DESCRIBING}
     telling = is_telling(said)
     # "The current water level"
-    opened = next((at for at, word in enumerate(said) if word not in ARTICLES and word not in _DESCRIBING), len(said))
+    opened = next((at for at, word in enumerate(said) if word not in ARTICLES and word not in DESCRIBING), len(said))
     said = said[opened:] if opened < len(said) else said
     # "Water level of a tank", "Departures from a station" of `train_departures`, "Opening hours of a park"
     names = (
@@ -329,7 +325,7 @@ def told_otherwise(first: str, summary: str, begun: tuple[str, str]) -> frozense
         return frozenset({first, verb})
     if (
         first not in PLAIN_VERBS
-        or article not in ("a", "an", "the")
+        or article not in ARTICLES | {"everybody", "everyone"}
         or not (is_strong(verb) or is_done_to(verb, summary) or is_set_going(verb, summary) or _is_new(first, verb))
     ):
         return None

@@ -8,10 +8,10 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from treadle.models.offline.grammar.english import CHANGES, HANDLING_VERBS, TELLING_VERBS, word_set
+from treadle.models.offline.grammar.english import CHANGES, TELLING_VERBS, word_set
 from treadle.models.offline.grammar.meaning import is_idle
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import parts, singular, stem, tokens
+from treadle.models.offline.grammar.words import parts, singular, tokens
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
 
@@ -43,11 +43,6 @@ _BESIDE_ORDERS = word_set(
     well like such who which whose what where when while if but not no without until since than i we number nr
     id s"""
 )
-_BEFORE_NOUNS = word_set(
-    "a an the this that my our your his her its their s which what whose much many any no some current latest last "
-    "next show list get give tell me us of"
-)
-_LED_BY = word_set("of in on at for")
 _BE = word_set("is are was were be been")
 _SHOWN = re.compile(
     r"\b(?:(?:show|tell|give|get) (?:me|us)|(?:show|see|get)(?! (?:up|off|out|away|back|rid|to|you|in|on)\b))\b",
@@ -191,26 +186,6 @@ def asks_whether(clause: Clause) -> bool:
     return verb is not None and (
         bool(_WHETHER.intersection(after)) or (after == ("that",) and verb.low in _MAKING_SURE)
     )
-
-
-def is_done(clause: Clause, tool: KnownTool) -> bool:
-    """Whether what a tool is called by stands nowhere as a noun, nor opens the clause as an order: who has "groomed
-    Rex", or asks whether Rex is, has not asked for `groom`, but "the weather in Rome" is a thing."""
-    first = (*parts(tool.name), "")[0]
-    things = {word for param in tool.params for word in param.nouns}
-    for place, token in enumerate(clause.tokens):
-        if token.low != first:
-            continue
-        led = clause.tokens[place - 1].low if place else ""
-        behind = clause.words_after(token.end, 1)
-        heads = not led and (not clause.text.rstrip().endswith("?") or bool(_LED_BY.intersection(behind)))
-        # "The empty bin" is one that is so.
-        noun = led in _BEFORE_NOUNS and not things.intersection(map(stem, behind))
-        # What is called `recall` may make one.
-        thing = (heads or noun) and first not in HANDLING_VERBS
-        if token.low == clause.opening or thing:
-            return False
-    return True
 
 
 def tells(verb: str) -> bool:

@@ -166,8 +166,7 @@ class Planner:
         clause = outcome.clause
         first, last = several[0], several[-1]
         if tool.may_change and (doubt := may_not_be_each(clause.text, several)):
-            outcome.troubles.append(Trouble(doubt))
-            return outcome
+            return Outcome(clause, tools=[tool], troubles=[Trouble(doubt)])
         if tool.may_change and (amount := shared_number(tool, filling, clause)):
             outcome.troubles.append(Trouble(f"{amount} may be meant for each of them or for all together."))
             return outcome
@@ -180,6 +179,8 @@ class Planner:
             text = clause.text[: first.start] + clause.text[value.start : value.end] + clause.text[last.end :]
             text = text.replace(together.group(), "", 1) if together is not None else without_each(text)
             part = replace(self.box.read(text, self.today), reason=clause.reason)
+            if tool.may_change and fill(tool, part, self.vocabulary, self.box).spread:
+                return Outcome(clause, tools=[tool], troubles=[Trouble("It is not clear which goes with which.")])
             outcome.take(self._accounted(self.resolve(tool, part, depth, source)))
         if together is not None and len(outcome.done) == len(several):
             outcome.comes_to = total_of(outcome.done, tool)

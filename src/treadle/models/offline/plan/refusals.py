@@ -10,7 +10,7 @@ from treadle.models.offline.grammar.meaning import IDLE_VERBS, is_idle, is_negat
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, singular, stem, tokens
 from treadle.models.offline.plan.addresses import is_no_address, takes_address
-from treadle.models.offline.plan.affinity import is_currency
+from treadle.models.offline.plan.affinity import direction, is_currency
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param
@@ -65,6 +65,9 @@ _THE_ONE = re.compile(
     re.IGNORECASE,
 )
 _SPANS = word_set("second minute hour day night week month year")
+_MANY_SPANS = frozenset(f"{span}s" for span in _SPANS)
+_EACH = word_set("per each unit apiece")
+_SINCE, _UNTIL = word_set("from since after"), word_set("until till through")
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
 
@@ -92,8 +95,16 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
     where = where if tool.may_change and value.kind not in ("period", "time") else None
     if where is not None and (where[1] is None or stem(where[1].lower()) in param.nouns):
         return True
+    named = set(parts(param.name))
+    if value.kind == "number" and before[:1] == ("for",) and named & _EACH:
+        # "Sell 20 tonnes for 210" does not say that each costs so much.
+        return True
     if value.kind == "number":
-        return before[:1] == ("to",) and clause.command in _STEPS and bool(_BY & set(parts(param.name)))
+        steps = _BY if clause.command in _STEPS else _MANY_SPANS if clause.opening in _LASTING else frozenset[str]()
+        return before[:1] == ("to",) and bool(named & steps)
+    if value.kind == "period" and before[:1]:
+        # What is suspended from a day on is not so until then.
+        return direction(param) == ("to" if before[0] in _SINCE else "from" if before[0] in _UNTIL else None)
     if value.kind not in ("name", "phrase"):
         return False
     if takes_address(tool, param) or is_no_address(tool, param, value.text):

@@ -122,13 +122,13 @@ class KnownTool:
 
     @property
     def change(self) -> frozenset[str] | None:
-        """The verbs that command this tool, if it or its name says that it changes something; else None."""
+        """The verbs that command this tool, unless it says that it only tells something; then None."""
         return self._commands.change
 
     @property
     def may_change(self) -> bool:
-        """Whether nothing says that it only tells: its name opens with a verb that can be a change, as "load" can."""
-        return self._commands.may_change
+        """Whether nothing says that it only tells something."""
+        return self.change is not None
 
     @property
     def is_a_thing(self) -> bool:
@@ -140,7 +140,7 @@ class KnownTool:
         """Whether it can be called with nothing and tells of many things."""
         listing = {"list", "show", "describ", "enumer", "catalog", "all", "avail"} & set(self.name_stems)
         whole = (self.spec.output_schema or {}).get("type") == "array"
-        last = (*parts(self.name), "")[-1]
+        last = ("", *parts(self.name))[-1]
         told = not self.params and any("array" in output.types for output in self.outputs)
         told = told or (whole and (not self.params or singular(last) != last))
         return not self.required and (bool(listing) or told)
