@@ -37,7 +37,10 @@ _QUALITIES = {
 }
 _DIRECTLY = re.compile(r"\s+(?:(?:up|down|out|off|on|in)\s+)?(?:the|an?|this|that|my|our|your|his|her|their)\s+")
 _ANY = re.compile(r"\ban?\s+$", re.IGNORECASE)
-_THAT = re.compile(r"\s+(?:that|this|it|them|those|these)\s*(?:[,;:.!]|$)", re.IGNORECASE)
+# "Strike that, Hamlet", "Saw you at 5"
+_THAT = re.compile(
+    r"\s+(?:(?:that|this|it|them|those|these)\s*(?:[,;:.!]|$)|(?:you|i|he|she|we|they)\b)", re.IGNORECASE
+)
 # "Call me Ishmael", "Call Ann a liar"
 _NAMED = re.compile(r"\s+(?:me|us|him|her|it|them|myself|this|that)\b|.* an? [\w-]+\W*$", re.IGNORECASE)
 _UPDATING = word_set("update change modify edit adjust")
