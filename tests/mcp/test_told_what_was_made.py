@@ -58,8 +58,8 @@ async def test_a_client_is_told_what_an_agent_has_made_that_a_condition_ended_wi
     agent = Agent(model, name="clerk", tools=Till().tools, stop_when=has_tool_call("pay"))
     async with Client(server_of(agent)) as client:
         found = await client.call_tool("clerk", {"task": "pay 1"})
-    assert found.is_error
-    assert found.content[0].text.endswith(f"(condition: has_tool_call('pay')). {MADE} {NOT_UNDONE}")
+    assert not found.is_error
+    assert found.content[0].text.endswith(f"without a word (condition: has_tool_call('pay')). {MADE} {NOT_UNDONE}")
 
 
 async def test_a_client_that_reads_texts_alone_is_told_the_arguments_that_are_an_agents_answer():

@@ -441,31 +441,39 @@ async def test_cancelling_a_parent_leaves_a_sub_run_that_can_be_read():
 
 
 async def test_what_a_condition_ends_below_without_a_word_tells_what_it_has_made():
+    """It has not failed: an agent that is done when it has called its tool may be asked again and again."""
+
     @tool
     def pay(amount: int) -> str:
         """Pays an amount to somebody who is owed it."""
         return f"{amount} paid"
 
-    def head(script, journal):
-        clerk = Agent(ScriptedModel(script), name="clerk", tools=[pay], stop_when=has_tool_call("pay"))
-        asks = ScriptedModel([[("clerk", {"task": "Pay 5."})], "It is paid."])
+    def head(script, journal, times=1, **typed):
+        clerk = Agent(ScriptedModel(script), name="clerk", tools=[pay], stop_when=has_tool_call("pay"), **typed)
+        asks = ScriptedModel([*[[("clerk", {"task": f"Pay bill {i}."})] for i in range(times)], "It is paid."])
         return Agent(asks, tools=[clerk.as_tool()], journal=journal)
 
     silent, journal = [[("pay", {"amount": 5})]], MemoryJournal()
     result = await head(silent, journal).run("Pay 5.")
     (call,) = result.tool_calls_made
-    assert call.is_error
-    assert json.loads(call.result.text)["made"] == ['pay({"amount":5})']
+    told = "clerk ended without a word (condition: has_tool_call('pay')). Calls that it has made: pay({\"amount\":5})."
+    assert (call.result.text.startswith(told), call.is_error) == (True, False)
     said = await head([("I pay it now.", [("pay", {"amount": 5})])], MemoryJournal()).run("Pay 5.")
     assert (said.tool_calls_made[0].result.text, said.tool_calls_made[0].is_error) == ("I pay it now.", False)
+    often = await head(lambda request: [("pay", {"amount": 5})], MemoryJournal(), 4).run("Pay all.")
+    assert (often.text, len(often.tool_calls_made)) == ("It is paid.", 4)
+    # Of a type there is no answer.
+    (call,) = (await head(silent, MemoryJournal(), output=Bill).run("Pay 5.")).tool_calls_made
+    assert call.is_error
+    assert json.loads(call.result.text)["made"] == ['pay({"amount":5})']
 
     # An earlier version gave back nothing.
     earlier = MemoryJournal()
     for line in reversed(await journal.list()):
         events = await journal.read(line.run_id)
-        told = [place for place, event in enumerate(events) if isinstance(event, ToolFinished) and event.is_error]
-        for place in told:
-            events = [*events[:place], msgspec.structs.replace(events[place], content="", is_error=False)]
+        if line.run_id == result.run_id:
+            (place,) = [place for place, event in enumerate(events) if isinstance(event, ToolFinished)]
+            events = [*events[:place], msgspec.structs.replace(events[place], content=""), *events[place + 1 :]]
         await earlier.append(line.run_id, 0, events)
     for kept in (journal, earlier):
         assert (await head(silent, kept).replay(result.run_id)).same

@@ -11,7 +11,7 @@ import anyio
 
 from treadle.agent import Agent
 from treadle.drivers.answers import Answers
-from treadle.drivers.calls.unfinished import changes_told
+from treadle.drivers.calls.unfinished import told_in_words
 from treadle.drivers.drive import driven
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.journal import JournalConflict
@@ -34,8 +34,6 @@ _log = logging.getLogger("treadle")
 
 RUN: Final = "io.treadle/run"
 """Under which name a result's `_meta` has the run that it is of."""
-
-_CHANGES: Final = {"made": "Calls that it has made", "unknown": "Calls of which the outcome is unknown"}
 
 MOST_WAITING: Final = 1000
 """Runs that wait for an answer of the person at the other end; the oldest is forgotten first, and stays paused."""
@@ -221,9 +219,7 @@ class Calls:
             return _failed(self._with_changes(_waits(result), result), meta)
         if record is not None and record.result is not None:
             return self._given(record.doing.name, record.result, meta)
-        said = answer_shown(result)
-        # What a condition ended on a call, without a word, must not look as if nothing had been done.
-        if not result.finished or (result.stop.reason == "condition" and not said and result.output is None):
+        if not result.finished:
             why = f"The agent stopped before it was done ({told_of(result.stop)})."
             return _failed(self._with_changes(f"{why} {result.text}".strip(), result), meta)
         try:
@@ -231,15 +227,17 @@ class Calls:
         except ValueError as error:
             why = f"The agent ended ({result.stop.reason}) without an answer of the form that is listed: {error}."
             return _failed(self._with_changes(f"{why} {result.text}".strip(), result), meta)
+        said = answer_shown(result)
+        if result.stop.reason == "condition" and not said and result.output is None:
+            # What was ended on a call must not look as if nothing had been done.
+            said = self._with_changes(f"The agent ended without a word ({told_of(result.stop)}).", result)
         text = mcp_types.TextContent(type="text", text=said)
         return mcp_types.CallToolResult(content=[text], structured_content=data, _meta=meta)
 
     def _with_changes(self, words: str, result: RunResult[Any]) -> str:
-        """What is told of an agent that is not done, and what it has changed: whoever reads it may ask again."""
+        """What is told of an agent that has no answer, and what it has changed: whoever reads it may ask again."""
         records = (record for step in result.steps for record in step.calls)
-        told = changes_told(records, self._agent.tools) if self._is_agent else {}
-        parts = [f"{name}: {'; '.join(told[key])}." for key, name in _CHANGES.items() if key in told]
-        return " ".join([words, *parts, *([told["note"]] if "note" in told else [])])
+        return told_in_words(words, records, self._agent.tools) if self._is_agent else words
 
     def _given(self, tool: str, result: ToolMessage, meta: Mapping[str, Any]) -> Any:
         """What a tool gave; as structured content too, where its form is listed."""

@@ -232,7 +232,7 @@ class Anew:
             return None
         child = Run(below.config_below(self._config), DRIVER, state=state)
         event, _ = recorded_for_call(len(self.run.state.steps), record, tool, child, below.final)
-        if isinstance(event, ToolFinished) and event.is_error and not (recorded.is_error or recorded.content):
+        if isinstance(event, ToolFinished) and event.content and not (recorded.is_error or recorded.content):
             # An earlier version gave back nothing where a condition ended the run without a word.
             return None
         if state.stop == LEFT:

@@ -16,7 +16,7 @@ from treadle.drivers.approvals import budgets_beside, require_budgets, require_r
 from treadle.drivers.below import Below, below_of, parts_below, run_id_below
 from treadle.drivers.calls.admission import hands_on
 from treadle.drivers.calls.made import calls_so_far, records_of
-from treadle.drivers.calls.unfinished import changes_told
+from treadle.drivers.calls.unfinished import changes_told, told_in_words
 from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.instructing import TookTooLong, instructions_of
@@ -327,11 +327,17 @@ def recorded_for_call(
         return ResultAwaited(step, record.id, True, result.run_id, waits, spent=spent), ToolOutput("")
     said = result.steps[-1].message if result.steps and not result.text else None
     text = result.text if said is None else text_with_shown(said)
-    # Whoever asked for an answer of a type is not given one that was sent back, which a condition did not let mend.
-    refused = result.stop.reason == "condition" and child.config.output is not None and sent_back(child.state)
-    # One that a condition ended on a call, without a word, must not look as if nothing had been done.
     silent = not (final or text.strip() or result.output is not None)
-    if result.finished and not (refused or silent):
+    # Whoever asked for an answer of a type is not given none, or one that was sent back, which a condition did not let
+    # mend.
+    refused = child.config.output is not None and (
+        silent or (result.stop.reason == "condition" and sent_back(child.state))
+    )
+    if result.finished and not refused:
+        if silent:
+            # One that a condition ended on a call must not look as if nothing had been done, and has not failed.
+            ended = f"{tool.name} ended without a word ({told_of(result.stop)})."
+            text = told_in_words(ended, records_of(child), child.config.tools)
         value = text if result.output is None else as_json(result.output, child.state.output)
         output = encode(value, tool.max_output)
         # The answer of a run is read anew from the JSON that it was read from here.

@@ -1,10 +1,10 @@
-"""Unfinished: what a run that stopped before it was done has changed, for whoever asked and may ask again.
+"""Unfinished: what a run that ended without an answer has changed, for whoever asked and may ask again.
 
 Told to the run above, and to a client to which an agent is served.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from treadle.context.done import executed_as_told, made_below
 from treadle.kernel.calls import CallRecord
@@ -20,6 +20,8 @@ LONGEST_CALL = 300
 
 NOT_UNDONE = "What it has made is not undone; do not have it done again."
 
+_NAMES: Final = {"made": "Calls that it has made", "unknown": "Calls of which the outcome is unknown"}
+
 MAYBE_DONE = "What is unknown may or may not have been done; find out before you have it done again."
 
 
@@ -33,6 +35,13 @@ def changes_told(records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> di
         told["unknown"] = unknown
     note = [*([NOT_UNDONE] if made else []), *([MAYBE_DONE] if unknown else [])]
     return {**told, "note": " ".join(note)} if note else told
+
+
+def told_in_words(what: str, records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> str:
+    """The same as sentences after those that say `what` has happened."""
+    told = changes_told(records, tools)
+    parts = [f"{name}: {'; '.join(told[key])}." for key, name in _NAMES.items() if key in told]
+    return " ".join([what, *parts, *([told["note"]] if "note" in told else [])])
 
 
 def _changes(records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> tuple[list[str], list[str]]:
