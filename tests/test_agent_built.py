@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from treadle import (
     Agent,
     ClearToolResults,
+    Condition,
     Injected,
     MemoryJournal,
     Misuse,
@@ -292,6 +293,12 @@ def test_a_condition_on_calls_of_a_tool_that_the_agent_has_not_is_refused():
         Agent("offline", tools=[locate], output=Shop, output_mode="tool", stop_when=has_tool_call("final_answer"))
     with pytest.raises(Misuse, match="this agent has none"):
         Agent("offline", stop_when=has_tool_call("locate"))
+
+    class Mine(Condition):
+        def __init__(self) -> None:
+            self.tools = "lokate"
+
+    Agent("offline", tools=[locate], stop_when=Mine())
 
 
 def test_a_condition_may_look_for_calls_of_a_tool_that_is_registered_later():

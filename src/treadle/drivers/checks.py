@@ -153,7 +153,7 @@ def check_condition(config: Configuration) -> None:
     tool of a typed answer is called with is the answer, and no call.
     """
     enough, typed = config.stop_when, config.output
-    for wanted in () if enough is None else enough.tools:
+    for wanted in () if enough is None else enough.calls_of:
         if wanted in config.tools or any(is_of(server.name, wanted) for server in config.servers):
             continue
         why = ""

@@ -37,7 +37,7 @@ class Condition:
         return 0
 
     @property
-    def tools(self) -> tuple[str, ...]:
+    def calls_of(self) -> tuple[str, ...]:
         """The tools whose calls it looks for, by name."""
         return ()
 
@@ -115,7 +115,7 @@ class CallsOf(Named):
         self.tool = tool
 
     @property
-    def tools(self) -> tuple[str, ...]:
+    def calls_of(self) -> tuple[str, ...]:
         return (self.tool,)
 
 
@@ -162,8 +162,8 @@ class Combined(Condition):
         return max([part.most_steps for part in self.parts], default=0)
 
     @property
-    def tools(self) -> tuple[str, ...]:
-        return tuple(name for part in self.parts for name in part.tools)
+    def calls_of(self) -> tuple[str, ...]:
+        return tuple(name for part in self.parts for name in part.calls_of)
 
     def look(self, state: RunState) -> Found:
         verdicts: list[Verdict] = []
@@ -212,8 +212,8 @@ class Inverted(Condition):
         self.part = part
 
     @property
-    def tools(self) -> tuple[str, ...]:
-        return self.part.tools
+    def calls_of(self) -> tuple[str, ...]:
+        return self.part.calls_of
 
     def look(self, state: RunState) -> Found:
         found = found_by(self.part, state)
