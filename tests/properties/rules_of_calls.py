@@ -410,6 +410,8 @@ def _told(trial: Trial, run: str, step: int, record: Any) -> Iterator[str]:
     if ran and message.startswith("There is no tool") and "unknown" not in text:
         yield f"{record.name} ran, and is told as of no tool ({message[:60]})"
     same_step = [one for one in trial.executed(runs) if one.step == step]
+    if message.startswith(f"{HELPER} stopped before it was done (condition: ") and "there is no output" not in message:
+        yield "an agent below was done by its condition, and is told as one that failed"
     said = ("written", "slowly written", "done with leave", "through", FOUND_OUT)
     if text in said and not any(one.said in (text, None) or text == FOUND_OUT for one in same_step):
         yield f"{record.name} did not run, and is told as {text!r}"
