@@ -462,6 +462,8 @@ async def test_what_a_condition_ends_below_without_a_word_tells_what_it_has_made
     assert (said.tool_calls_made[0].result.text, said.tool_calls_made[0].is_error) == ("I pay it now.", False)
     often = await head(lambda request: [("pay", {"amount": 5})], MemoryJournal(), 4).run("Pay all.")
     assert (often.text, len(often.tool_calls_made)) == ("It is paid.", 4)
+    (call,) = (await head([[("pay", {"amount": i}) for i in range(23)]], MemoryJournal()).run("Pay.")).tool_calls_made
+    assert 'it has made: (at least 3 before these); pay({"amount":3});' in call.result.text
     # Of a type there is no answer.
     (call,) = (await head(silent, MemoryJournal(), output=Bill).run("Pay 5.")).tool_calls_made
     assert call.is_error

@@ -26,8 +26,12 @@ MAYBE_DONE = "What is unknown may or may not have been done; find out before you
 
 
 def changes_told(records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> dict[str, Any]:
-    """What is told of the calls that a run has made, or may have made, of tools that do not only read."""
+    """What is told of the last calls that a run has made, or may have made, of tools that do not only read."""
     made, unknown = _changes(records, tools)
+    return _told(made[-MOST_CALLS:], unknown[-MOST_CALLS:])
+
+
+def _told(made: list[str], unknown: list[str]) -> dict[str, Any]:
     told: dict[str, Any] = {}
     if made:
         told["made"] = made
@@ -38,14 +42,15 @@ def changes_told(records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> di
 
 
 def told_in_words(what: str, records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> str:
-    """The same as sentences after those that say `what` has happened."""
-    told = changes_told(records, tools)
+    """The same as sentences after those that say `what` has happened, and how many there were before the last ones."""
+    made, unknown = _changes(records, tools)
+    told = _told(_latest(made), _latest(unknown))
     parts = [f"{name}: {'; '.join(told[key])}." for key, name in _NAMES.items() if key in told]
     return " ".join([what, *parts, *([told["note"]] if "note" in told else [])])
 
 
 def _changes(records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> tuple[list[str], list[str]]:
-    """The calls of tools that do not only read: those that were made, those that may have been; of many the last."""
+    """The calls of tools that do not only read: those that were made, those that may have been."""
     made: list[str] = []
     unknown: list[str] = []
     for record in records:
@@ -61,7 +66,13 @@ def _changes(records: Iterable[CallRecord], tools: Mapping[str, Tool]) -> tuple[
         below = made_below(record.result)
         made += below.made
         unknown += below.unknown
-    return made[-MOST_CALLS:], unknown[-MOST_CALLS:]
+    return made, unknown
+
+
+def _latest(calls: list[str]) -> list[str]:
+    """The last of these; and that there were others, which must not be taken for ones that were not made."""
+    left = len(calls) - MOST_CALLS
+    return calls if left <= 0 else [f"(at least {left} before these)", *calls[left:]]
 
 
 def _executed(result: ToolMessage | None) -> bool | str:
