@@ -8,7 +8,7 @@ pytest.importorskip("mcp")
 
 from mcp import Client, MCPError
 
-from treadle import Agent, Limits, MemoryJournal, ask_before, external_tool, has_tool_call, tool
+from treadle import Agent, Limits, MemoryJournal, ask_before, external_tool, handoff, has_tool_call, tool
 from treadle.mcp import server_of
 from treadle.testing import ScriptedModel
 
@@ -54,12 +54,18 @@ async def test_a_client_is_told_what_an_agent_has_made_that_a_limit_stopped(on_l
 
 
 async def test_a_client_is_told_what_an_agent_has_made_that_a_condition_ended_without_a_word():
-    model = ScriptedModel([[("pay", {"amount": 1})]])
+    model = ScriptedModel(lambda request: [("pay", {"amount": 1})])
     agent = Agent(model, name="clerk", tools=Till().tools, stop_when=has_tool_call("pay"))
     async with Client(server_of(agent)) as client:
         found = await client.call_tool("clerk", {"task": "pay 1"})
     assert not found.is_error
     assert found.content[0].text.endswith(f"without a word (condition: has_tool_call('pay')). {MADE} {NOT_UNDONE}")
+    head = Agent(ScriptedModel([[("transfer_to_clerk", {"reason": "pay 1"})]]), name="head", tools=[handoff(agent)])
+    async with Client(server_of(head)) as client:
+        found = await client.call_tool("head", {"task": "pay 1"})
+    made = 'Calls that it has made: transfer_to_clerk({"reason":"pay 1"}).'
+    assert not found.is_error
+    assert found.content[0].text == f"The agent ended without a word (answered: handed on). {made} {NOT_UNDONE}"
 
 
 async def test_a_client_that_reads_texts_alone_is_told_the_arguments_that_are_an_agents_answer():

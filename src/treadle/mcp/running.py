@@ -227,9 +227,9 @@ class Calls:
         except ValueError as error:
             why = f"The agent ended ({result.stop.reason}) without an answer of the form that is listed: {error}."
             return _failed(self._with_changes(f"{why} {result.text}".strip(), result), meta)
-        said = answer_shown(result)
-        if result.stop.reason == "condition" and not said and result.output is None:
-            # What was ended on a call must not look as if nothing had been done.
+        said, last = answer_shown(result), result.steps[-1].message if result.steps else None
+        if not (said or result.output is not None or (last is not None and last.shown)):
+            # What a condition ended on a call, here or where it was handed on, must not look as if nothing was done.
             said = self._with_changes(f"The agent ended without a word ({told_of(result.stop)}).", result)
         text = mcp_types.TextContent(type="text", text=said)
         return mcp_types.CallToolResult(content=[text], structured_content=data, _meta=meta)
