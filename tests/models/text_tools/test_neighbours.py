@@ -189,6 +189,10 @@ ANSWERS = [
     "A call begins with `<|tool_calls_section_begin|>`, or with <start_function_call>, in their templates.",
     "<start_function_call> is the mark that Gemma writes.\nIt comes first.",
     "In Kimi's template <|tool_calls_section_begin|> stands before calls, and <|tool_call_begin|> before each.",
+    "I found that [TOOL_CALLS] is the mark. I used search, and you can add it to your template.",
+    "| Model | Mark |\n|---|---|\n| Mistral | [TOOL_CALLS] |\n| Gemma | <start_function_call> |\n\nSo search says.",
+    "Kimi: <|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0, with search for NAME.",
+    "The mark (<｜tool▁calls▁begin｜>) and ‘[TOOL_CALLS]’ come first. To search for more, ask.",
     "Marks:\n- [TOOL_CALLS] is what Mistral writes\n- <|tool_calls_section_begin|> is what Kimi writes",
     'Others write `<tool_calls>[{"name": "search", "arguments": {"query": "x"}}]</tool_calls>` for it.',
     "Final: 42",
@@ -337,15 +341,21 @@ def test_what_gpt_oss_thinks_and_says_in_channels_is_no_answer_as_it_stands(prot
     """All of it was the answer."""
     thinks, says = "<|channel|>analysis<|message|>{}<|end|><|start|>assistant", "<|channel|>final<|message|>It is 4."
     call = f"<|channel|>commentary to=functions.search <|constrain|>json<|message|>{BODY}<|call|>"
-    for thoughts in (["Hm."], ["Hm.", "Well, <|x|>."], []):
-        for last in (says, call):
-            text = "".join(map(thinks.format, thoughts)) + last
+    # What is said on the way to a call is no reason to ask whether that is meant, or shown.
+    begins = thinks.format("Hm.") + thinks.format("I look.").replace("analysis", "commentary")
+    unclosed = "<|channel|>analysis<|message|>Hm."
+    for before, thoughts in (
+        (thinks.format("Hm."), "Hm."), (thinks.format("Hm.") + thinks.format("Well, <|x|>."), "Hm.Well, <|x|>."),
+        ("", ""), (begins, "Hm.I look."), (unclosed, "Hm."),
+    ):  # fmt: skip
+        for last in (says, f"{says}<|return|>", f"{says}<|end|>\n", says.replace("final", "final json"), call):
+            text = before + last
             for pieces in ([text], list(text)):
                 message = protocols.events(text, format, pieces)[-1].message
                 thought = [part.text for part in message.content if isinstance(part, Thinking)]
-                assert thought == (["".join(thoughts)] if thoughts else [])
+                assert thought == ([thoughts] if thoughts else [])
                 assert (message.text, [call.name for call in message.calls]) == (
-                    ("It is 4.", []) if last is says else ("", ["search"])
+                    ("", ["search"]) if last is call else ("It is 4.", [])
                 )
 
 

@@ -41,6 +41,16 @@ _MARK: Final = re.compile(MARKER, re.IGNORECASE)
 _MAY_BE_MARK: Final = re.compile(r"(?:<(?:[|｜][^<>\n]{0,260}+|s[a-z_]{0,20}+)?|\[[a-z_]{0,12}+)\Z", re.IGNORECASE)
 _SHOWN: Final = frozenset("`\"'“")
 """What stands before a mark that is spoken of."""
+_MARKS: Final = re.compile(rf"{MARKER}(?>(?:\s|<[|｜](?!DSML)[^<>\n]{{0,200}}+>)*)", re.IGNORECASE)
+_CALLED: Final = re.compile(
+    r"(?P<data>[\[{]|<[|｜]DSML)|(?:call:|function<[|｜][^<>\n]{0,40}+>)?+"
+    r"(?P<name>[A-Za-z_][\w-]{0,99}+(?:\.[\w-]{1,99}+)*+)(?:(?P<code>\()|[\[{<]|:\d|\s{1,2}+(?:\{|```))"
+)
+"""What follows a mark in a line where that is one: data, or a name as calls have it. Else it is spoken of."""
+_MAY_BE_CALLED: Final = re.compile(
+    r"(?:<[^<>\n]{0,200}+|function<[^<>\n]{0,40}+|call:?|(?:call:|function<[|｜][^<>\n]{0,40}+>)?+"
+    r"[\w.-]{0,999}+(?::|\s{1,2}+`{0,2}+)?+)\Z"
+)
 _EAGERNESS: Final = 32
 """As in `reader.py`: what is held back is looked at again when it has grown by this share of itself."""
 
@@ -107,8 +117,11 @@ class Neighbours:
         """Reads on from `at` as far as is certain, and returns where that is."""
         if self._code is not None:
             return self._in_code(self._code, text, at, final, out)
-        if self._is_in_line and not self._is_mark(text, at):
-            return self._said_through(text, at, at, final, out)
+        if self._is_in_line:
+            marked = self._is_mark(text, at)
+            called = marked and self._is_called(text, at, final)
+            if not called:
+                return at if called is None else self._said_through(text, at, at + marked, final, out)
         says_answer = _ANSWER.match(text, at) is not None
         if says_answer or (not self._thinking and not self._spoke and _THOUGHT.match(text, at)):
             self._over, self._thinking = says_answer, True
@@ -172,6 +185,16 @@ class Neighbours:
     def _is_mark(self, text: str, at: int) -> bool:
         """Whether a mark stands there that is not shown in quotes."""
         return self._before_of(text, at) not in _SHOWN and _MARK.match(text, at) is not None
+
+    def _is_called(self, text: str, at: int, final: bool) -> bool | None:
+        """Whether what follows the mark in a line is a call's beginning; None if it takes more text to tell."""
+        marks = _MARKS.match(text, at)
+        if marks is None or (not final and _MAY_BE_CALLED.match(text, marks.end())):
+            return None if marks else False
+        begun = _CALLED.match(text, marks.end())
+        if begun is None or begun["data"] or begun["code"]:
+            return begun is not None
+        return self._wrappings.names_tool(begun["name"])
 
     def _said(self, text: str, at: int, end: int, out: list[Piece]) -> int:
         if end > at:

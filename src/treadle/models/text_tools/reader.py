@@ -39,13 +39,21 @@ from treadle.models.text_tools.pieces import (
 
 _THINK: Final = re.compile(
     r"\s*(?:<(?P<tag>think|thinking)>"
-    r"|(?:<\|start\|>assistant\s*)?<\|channel\|>(?P<channel>analysis|final)\s*<\|message\|>)",
+    r"|(?:<\|start\|>assistant\s?)?<\|channel\|>(?P<channel>analysis|commentary|final)(?:\s\w{1,10})?\s?"
+    r"(?:<\|constrain\|>\s?\w{0,10}\s?)?<\|message\|>)",
     re.IGNORECASE,
 )
-"""How thinking begins, between tags or in a channel of gpt-oss's, and there what it is followed by: the answer."""
-_MAY_THINK: Final = re.compile(r"\s*(?:<[a-z]{0,8}|<\|[^{\n]{0,50})?\Z", re.IGNORECASE)
-_CHANNEL_END: Final = re.compile(r"<\|end\|>")
-_TAIL: Final = re.compile(r"<(?:/[a-z]{0,8}|\|[a-z]{0,3}\|?)?\Z", re.IGNORECASE)
+"""How thinking begins, between tags or in a channel of gpt-oss's, and there what it is followed by: the answer.
+
+What it says in `commentary` to nobody is said on the way to a call.
+"""
+_MAY_THINK: Final = re.compile(r"\s*(?:<[a-z]{0,8}|<\|[^{]{0,99})?\Z", re.IGNORECASE)
+_CHANNEL_END: Final = re.compile(
+    r"<\|(?:end|return|call)\|>|(?=<\|channel\|>\w{1,20}[^<>\n]{0,200}(?:<\|constrain\|>[^<>\n]{0,20})?<\|message\|>)"
+)
+_TAIL: Final = re.compile(r"<(?:/[a-z]{0,8}|\|[a-z]{0,6}\|?|\|channel\|[^\n]{0,270})?\Z", re.IGNORECASE)
+_TURN_END: Final = re.compile(r"<\|(?:end|return)\|>\s*\Z")
+_MAY_BE_TURN_END: Final = re.compile(r"<(?:\|(?:[a-z]{0,6}\|?|(?:end|return)\|>\s*+))?\Z")
 _Kind = Literal["nothing", "text", "thought", "thinking", "call"]
 _PIECE: Final = re.compile(r"\S{0,11}\s|\S{12}")
 """What is looked at at once: the rest of a word, or some of a long one; these fill any text without gaps."""
@@ -85,7 +93,7 @@ class Reader:
         self._window, self._coming, self._length = "", list[str](), 0
         self._at = self._look_at = self._calls = 0
         self._thinking: re.Pattern[str] | None = None
-        self._begun = self._cut = False
+        self._begun = self._answers = self._cut = False
         self._parts: list[AssistantPart] = []
         self._growing: list[str] = []
         self._kind: _Kind = "nothing"
@@ -154,6 +162,10 @@ class Reader:
                 events += self._thought_through(self._thinking, final)
                 if self._thinking is not None:
                     return events
+        if self._answers and not final and _MAY_BE_TURN_END.search(self._window, self._at):
+            return events
+        if self._answers and final and (over := _TURN_END.search(self._window, self._at)):
+            self._window = self._window[: over.start()]
         pieces, self._at = self._scanner.read(self._window, self._at, final)
         for piece in self._neighbours.read(pieces, final):
             events += self._piece(piece)
@@ -179,12 +191,16 @@ class Reader:
         opened = _THINK.match(self._window, self._at)
         if opened is None and not final and _MAY_THINK.match(self._window, self._at):
             return False
-        # Another channel follows that of the thinking.
-        self._begun = opened is None or (opened["channel"] or "").lower() != "analysis"
-        if opened is not None:
-            self._at = opened.end()
-            tagged = re.compile(f"</{opened['tag']}>\\s*", re.IGNORECASE) if opened["tag"] else None
-            self._thinking = tagged if self._begun else _CHANNEL_END
+        if opened is None:
+            self._begun = True
+            return True
+        self._at = opened.end()
+        if opened["tag"]:
+            self._begun, self._thinking = True, re.compile(f"</{opened['tag']}>\\s*", re.IGNORECASE)
+        elif opened["channel"].lower() == "final":
+            self._begun = self._answers = True
+        else:
+            self._thinking = _CHANNEL_END  # another channel follows
         return True
 
     def _thought_through(self, end: re.Pattern[str], final: bool) -> list[ModelEvent]:
