@@ -230,3 +230,17 @@ async def test_a_search_that_a_model_makes_of_itself_is_charged_though_nobody_co
     for model, cost, searches in ((name, "0.025015", 1), (name.partition("-search")[0], "0.000015", 0)):
         result = await Agent(OpenAIChatModel(model, **given)).run("go")
         assert (result.cost, result.usage.web_searches) == (Decimal(cost), searches)
+
+
+@pytest.mark.parametrize("name", ["gpt-4o-search-preview", "gpt-4o:online", "gpt-4o"])
+@pytest.mark.parametrize("provider", ["openai-chat", "openrouter"])
+async def test_a_search_is_charged_whatever_the_provider_says_of_the_cost_and_whether_the_reply_is_whole(
+    serve, name, provider
+):
+    """A price of one's own for it was left out where the provider says what it takes, and where the reply broke off."""
+    fee = Decimal("0.025") * (name != "gpt-4o")
+    given = {"provider": provider, "api_key": "k", "price": Price(1, 1, web_search=0.025)}
+    for body in (completion(**PLAIN, cost=0.5), {"id": "c", "choices": [], "usage": {**PLAIN, "cost": 0.5}}):
+        model = OpenAIChatModel(name, base_url=answering(serve, body).url, **given)
+        result = await Agent(model, retries=0).run("go")
+        assert (result.cost, result.usage.web_searches) == (fee + Decimal("0.000015"), int(bool(fee)))

@@ -355,6 +355,16 @@ async def test_usage_is_added_up_over_the_chunks_with_its_details() -> None:
     assert (await reply_of(chunk("x")))[1].usage is None
 
 
+async def test_a_search_that_a_chat_model_makes_of_itself_is_charged() -> None:
+    """It was reckoned with, and was free."""
+    last = chunk("x", usage_metadata={"input_tokens": 10, "output_tokens": 5, "total_tokens": 15})
+    for name, searches in (("gpt-4o-search-preview", 1), ("gpt-4o", 0)):
+        model = LangChainModel(Chunks(turns=[[last]], model_name=name), price=Price(1, 1, web_search=0.025))
+        result = await Agent(model).run("go")
+        assert result.usage == Usage(10, 5, web_searches=searches)
+        assert result.cost == Decimal("0.000015") + searches * Decimal("0.025")
+
+
 async def test_what_only_one_kind_of_chat_model_understands_goes_to_no_other() -> None:
     """A search of Claude's was sent to OpenAI's, which refuse what they do not know."""
     found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}

@@ -340,6 +340,18 @@ def test_what_a_model_does_by_its_name_is_refused_under_a_limit_as_if_it_were_as
     Agent(model, limits=Limits(steps=3))
 
 
+def test_what_is_to_be_said_of_a_model_that_searches_is_told():
+    """It was to be given the prices that it had been given."""
+    search, price = {"model": "gpt-4o-search-preview", "api_key": "k"}, Price(1, 1)
+    with pytest.raises(Misuse, match=r"price=Price\(input=…, output=…, web_search=…\), .* tokens and per search\)"):
+        Agent(OpenAIChatModel(**search, price=price), limits=Limits(usd=1))
+    Agent(OpenAIChatModel(**search, price=Price(1, 1, web_search=0.025)), limits=Limits(usd=1))
+    with pytest.raises(
+        Misuse, match=r"what the model 'o3-deep-research' does by itself is left .* Leave it out, or the"
+    ):
+        Agent(OpenAIResponsesModel("o3-deep-research", api_key="k", price=price), limits=Limits(tokens=1_000))
+
+
 async def test_searches_are_reserved_with_all_that_may_be_read():
     def turn(request):
         return ModelReply(AssistantMessage((Text("done"),)), usage=Usage(2 * 4000, 10, web_searches=2))

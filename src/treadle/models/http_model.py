@@ -39,7 +39,7 @@ from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost, known_price
 from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import Provider
-from treadle.models.terms import SEARCHING, Terms, asked_terms, asks_others, elsewhere, is_dated, named_terms
+from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated, named_terms, searched
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole
 
@@ -275,10 +275,8 @@ class HttpModel:
 
     def _billed(self, reply: ModelReply, settings: ModelSettings) -> ModelReply:
         """`reply` with what it cost, where `cost(usage)` does not say it: another model may have given it."""
-        usage = reply.usage
-        if reply.cost is None and usage is not None and not usage.web_searches and SEARCHING.search(self.model):
-            # It has searched for this one, and its provider charges for that and does not count it.
-            reply = structs.replace(reply, usage=structs.replace(usage, web_searches=1))
+        if reply.usage is not None:
+            reply = structs.replace(reply, usage=searched(reply.usage, self.model))
         if not asks_others(settings) or is_dated(reply.model, self.model):
             # A price of one's own goes before what the provider says.
             own = self.price is not None and reply.cost is not None
@@ -306,7 +304,7 @@ class HttpModel:
 
     def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
         """`event` without what the provider says that it cost, where there is a price of one's own for it."""
-        event = structs.replace(event, usage=self._hidden.in_usage(event.usage))
+        event = structs.replace(event, usage=self._hidden.in_usage(searched(event.usage, self.model)))
         if not asks_others(settings):
             return event if self.price is None or event.cost is None else structs.replace(event, cost=None)
         return event if event.cost is not None else structs.replace(event, usage=elsewhere(event.usage))

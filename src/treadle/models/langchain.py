@@ -170,7 +170,7 @@ class LangChainModel:
             request = answerable(request)
         options = self._options(request.settings)
         bound = self._bound(request)
-        reading = Reading(self.name, tells_end=self._tells_end, kind=self._kind)
+        reading = Reading(self.name, tells_end=self._tells_end, kind=self._kind, model=_model_name(self.chat_model))
         try:
             with self._history.follow(request.run_id, request.messages) as trail:
                 converted = list(trail.made)

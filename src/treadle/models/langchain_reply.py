@@ -31,6 +31,7 @@ from treadle.models.port import (
     ToolCallStarted,
     UsageReported,
 )
+from treadle.models.terms import searched
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -75,10 +76,11 @@ class Reading:
         name: the model's name, for errors.
         tells_end: whether the integration says why each reply ended: one without such a word is not whole.
         kind: the chat model's, who alone understands some of it.
+        model: what its provider calls it.
     """
 
-    def __init__(self, name: str = "", *, tells_end: bool = False, kind: str = "") -> None:
-        self._name, self._tells_end, self._kind = name, tells_end, kind
+    def __init__(self, name: str = "", *, tells_end: bool = False, kind: str = "", model: str = "") -> None:
+        self._name, self._tells_end, self._kind, self._model = name, tells_end, kind, model
         self._contents: list[Any] = []
         self._extra: dict[str, Any] = {}
         self._metadata: dict[str, Any] = {}
@@ -136,10 +138,10 @@ class Reading:
         return UsageReported(usage)
 
     def _told(self, usage: Usage) -> Usage:
-        """`usage`, of which what no chunk has counted is unknown."""
+        """`usage`, of which what no chunk has counted is unknown, with the search that nobody counts."""
         totals = (usage.input_tokens, usage.output_tokens)
         told = [total if name in self._counted else None for name, total in zip(COUNTED, totals, strict=True)]
-        return told_usage(usage, *told)
+        return searched(told_usage(usage, *told), self._model)
 
     def close(self) -> tuple[list[ModelEvent], ModelReply]:
         """The last events and the whole reply, once there are no more chunks.

@@ -109,9 +109,14 @@ def terms_of(model: object, settings: ModelSettings) -> Terms:
 
 def named_terms(terms: Terms, model: str) -> Terms:
     """`terms` of a request to a model that is called `model`, which may be one that asks for more by its name."""
-    if work := WORKING.search(model):
-        return replace(terms, endless=terms.endless or work[0])
+    if WORKING.search(model):
+        return replace(terms, endless=terms.endless or f"what the model {model!r} does by itself")
     return replace(terms, searches=terms.searches + 1) if SEARCHING.search(model) else terms
+
+
+def searched(usage: Usage, model: str) -> Usage:
+    """`usage` of a reply of `model` with the search that it made of itself: it is charged, and nobody counts it."""
+    return replace(usage, web_searches=1) if not usage.web_searches and SEARCHING.search(model) else usage
 
 
 def asked_terms(settings: ModelSettings, hour: bool) -> Terms:

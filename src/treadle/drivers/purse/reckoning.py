@@ -248,12 +248,13 @@ def require_price(model: Model, settings: ModelSettings, bounds: Bounds) -> None
     kept = f"{name}(usd={bounds.usd})" if bounds.usd is not None else f"{name}(tokens={bounds.tokens})"
     if open_end := unbounded(model, settings):
         raise Misuse(
-            f"{kept} cannot be kept: {open_end}. Leave it out, or the limit; or bound web searches by max_uses= in the "
-            "tool (Anthropic) or max_tool_calls= beside it (OpenAI)"
+            f"{kept} cannot be kept: {open_end}. Leave it out, or the limit; web searches that are asked for are "
+            "bounded by max_uses= in the tool (Anthropic) or max_tool_calls= beside it (OpenAI)"
         )
     if bounds.usd is None:
         return
     why, terms = f"the price of {model.name} is not known", terms_of(model, settings)
+    fee = ", web_search=…" if terms.searches else ""
     try:
         if cost_of(model, Usage(1, 1)) is not None:
             special = [f"{word!r} service" for word in terms.services if word] + ["web searches"] * bool(terms.searches)
@@ -264,6 +265,6 @@ def require_price(model: Model, settings: ModelSettings, bounds: Bounds) -> None
         why = str(error)
     table = "" if is_installed() else ' (the table of prices is not installed: pip install "treadle[http]")'
     raise Misuse(
-        f"{kept} cannot be kept: {why}{table}. Give the model a price (price=Price(input=…, output=…), in dollars per "
-        "million tokens), or limit tokens instead"
+        f"{kept} cannot be kept: {why}{table}. Give the model a price (price=Price(input=…, output=…{fee}), in dollars "
+        f"per million tokens{' and per search' if fee else ''}), or limit tokens instead"
     )
