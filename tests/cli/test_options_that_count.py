@@ -25,7 +25,6 @@ model = ScriptedModel(["TCP waits for an answer."])
         (["tools", "--schema", "--json"], "three forms of the same"),
         (["tools", "--prompt", "json", "--json"], "three forms of the same"),
         (["submit", "--agent", "mine.py", "--again", "r", "--key", "k", "--priority", "3"], "--key and --priority"),
-        (["submit", "--agent", "mine.py", "--again", "r", "--deny", "a=x", "--deny", "a=y"], "decided on twice"),
     ],
     ids=" ".join,
 )  # fmt: skip

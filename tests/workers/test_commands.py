@@ -55,6 +55,8 @@ def test_which_moment_an_hour_is_that_the_clock_does_not_have(treadle):
 
 CAREFUL = """
 from treadle import Agent, ask_before, tool
+from treadle.kernel.messages import AssistantMessage, ToolCall, Usage
+from treadle.models.port import ModelReply
 from treadle.testing import ScriptedModel
 
 @tool(effect="write")
@@ -63,7 +65,11 @@ def pay(invoice: str) -> str:
     return "paid"
 
 def says(request):
-    return "It is paid." if len(request.messages) > 2 else [("pay", {"invoice": "17"})]
+    if len(request.messages) > 2:
+        return " ".join(one.text for one in request.messages[2:])
+    # Some servers name calls so.
+    calls = [ToolCall(f"call_{n}__thought__QUI=", "pay", '{"invoice": "%s"}' % n) for n in "17"]
+    return ModelReply(AssistantMessage(tuple(calls)), Usage(1, 1), "tool_calls")
 
 agent = Agent(ScriptedModel(says), tools=[pay], approvals=[ask_before("pay")], name="careful")
 """
@@ -77,10 +83,14 @@ def test_a_decision_queues_the_run_again(treadle, tmp_path):
     undecided = treadle("submit", "--again", "r1", "--agent", str(module))
     assert undecided.returncode == 2
     assert "say what was decided" in undecided.stderr
-    call = undecided.stderr.partition("pay (")[2].partition(")")[0]
-    assert treadle("submit", "--again", "r1", "--agent", str(module), "--approve", call).returncode == 0
+    first, second = "call_1__thought__QUI=", "call_7__thought__QUI="
+    again = ["submit", "--again", "r1", "--agent", str(module)]
+    twice = treadle(*again, "--deny", f"{second}=no", "--deny", f"{second}=none")
+    assert (twice.returncode, "decided on twice" in twice.stderr) == (2, True)
+    assert treadle(*again, "--approve", first, "--deny", f"{second}=not a=b").returncode == 0
     worked = treadle("worker", "--agent", str(module), "--once")
     assert "run r1: finished answered" in worked.stderr
+    assert "not a=b" in treadle("show", "r1").stdout
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from treadle.cli.agents import keeping, load_agent
 from treadle.cli.queues import queue_named
 from treadle.cli.storage import find_run, journal_at
 from treadle.cli.terminal import note
-from treadle.cli.waiting import read_value
+from treadle.cli.waiting import Waiting, call_and_value, read_value
 
 
 @click.command(short_help="Have a worker answer a question, or go on with a run.")
@@ -68,13 +68,15 @@ def submit(
         raise click.UsageError(
             f"{' and '.join(beside)} cannot be changed of a run that is there; leave it out with --again"
         )
-    answers, begins = _decided(**decided), _time(at)
+    begins = _time(at)
 
     async def submitted() -> str:
         async with journal_at(journal) as kept, queue_named(queue, journal) as to:
             one = keeping(load_agent(agent), kept)
             if again is not None:
-                return await one.resubmit(await find_run(kept, again), to=to, user=user, **answers)
+                name = await find_run(kept, again)
+                waiting = await Waiting.of(await kept.read(name), kept)
+                return await one.resubmit(name, to=to, user=user, **_decided(waiting, **decided))
             return await one.submit(
                 " ".join(prompt), to=to, key=key, priority=priority, at=begins, run_id=run_id, user=user
             )
@@ -88,16 +90,13 @@ def submit(
 
 
 def _decided(
-    approve: tuple[str, ...], deny: tuple[str, ...], results: tuple[str, ...], message: str | None
+    waiting: Waiting, approve: tuple[str, ...], deny: tuple[str, ...], results: tuple[str, ...], message: str | None
 ) -> dict[str, Any]:
     """What was decided of the run's calls, as `agent.resubmit` takes it."""
-    refused = dict(one.partition("=")[::2] for one in deny)
-    given = {}
-    for one in results:
-        call, told, value = one.partition("=")
-        if not told:
-            raise click.BadParameter(f"{one} is not CALL=VALUE", param_hint="'--result'")
-        given[call] = read_value(value)
+    whole = {one for one in deny if "=" not in one or waiting.find(one) is not None}
+    refused = dict((one, "") if one in whole else call_and_value(one, waiting.find, "--deny") for one in deny)
+    told = [call_and_value(one, waiting.find, "--result") for one in results]
+    given = {call: read_value(value) for call, value in told}
     if len(refused) < len(deny) or len(given) < len(results):
         raise click.UsageError("a call is decided on twice: say it once with --deny, or --result")
     return {"approve": approve, "deny": refused, "results": given, "message": message}
