@@ -69,9 +69,12 @@ async def test_a_message_to_a_run_that_waited_is_answered_anew_or_said_in_other_
 
 
 @pytest.mark.parametrize("words", ["quick", "slowly"])
-@pytest.mark.parametrize("times", [1, 2])
-async def test_a_message_to_a_run_under_way_is_answered_anew_or_said_in_other_words(words, times, gate):
-    """The model was shown what the new message replaced, and the answer to that."""
+@pytest.mark.parametrize(("times", "seen"), [(1, True), (2, True), (2, False)])
+async def test_a_message_to_a_run_under_way_is_answered_anew_or_said_in_other_words(words, times, seen, gate):
+    """The model was shown what the new message replaced, and the answer to that; or not what came before it.
+
+    That was so of a message that was said before anything of the answer was `seen`.
+    """
     asked = []
 
     @tool(effect="read")
@@ -95,7 +98,7 @@ async def test_a_message_to_a_run_under_way_is_answered_anew_or_said_in_other_wo
         async with asyncio.TaskGroup() as group:
             first = group.create_task(run_of(client, "clerk", message("go")))
             run_id = await until(lambda: has("tool_started"))
-            so = [message("go"), message("hm", run_id, "assistant")]
+            so = [message("go"), *[message("hm", run_id, "assistant")] * seen]
             second = group.create_task(run_of(client, "clerk", *so, message("quick", "m2")))
             await until(lambda: has("message_added"))
             gate.set()

@@ -188,9 +188,17 @@ class Posts(Servers):
         runs = [one for one in self.world.runs if self.world.line(one).conversation == talk]
         return [*runs, *[f"{one}:{at}" for one in runs for at, _ in said_in_pauses(self.world.shared._runs[one])]]
 
-    @rule(which=server, talk=talks, turns=place, paces=st.tuples(pace, pace), both=st.booleans(), late=place)
-    def say_something_to_what_is_under_way_and_then_in_other_words(self, which, talk, turns, paces, both, late):
-        """Once the run has ended: that goes on from before it was said."""
+    @rule(
+        which=server,
+        talk=talks,
+        turns=place,
+        paces=st.tuples(pace, pace),
+        both=st.booleans(),
+        late=place,
+        seen=st.booleans(),
+    )
+    def say_something_to_what_is_under_way_and_then_in_other_words(self, which, talk, turns, paces, both, late, seen):
+        """Once the run has ended: that goes on from before it was said, also if nothing of it was seen by then."""
 
         async def work():
             status, answer = await self._begin(which, "wait", talk)
@@ -199,7 +207,8 @@ class Posts(Servers):
             run_id, number = answer["id"], self.world.next()
             await self.world.turns(turns * 10)
             said = _message(f"m{number}", f"talk {number}")
-            body = {"id": talk, "messages": [{"id": run_id, "role": "assistant", "parts": []}, said]}
+            shown = [{"id": run_id, "role": "assistant", "parts": []}] * seen
+            body = {"id": talk, "messages": [*shown, said]}
             status, said_to, _ = await self.world.servers[which].send("/ai-sdk/clerk", body)
             if status == 200:
                 self.world.remember(said_to, f"talk {number}")
@@ -207,11 +216,11 @@ class Posts(Servers):
             if (status, said_to) != (200, run_id) or self.newest(talk).run_id != run_id:
                 return
             names = ["", *self._answers_of(talk)]
-            await self._asked_anew(which, talk, names.index(run_id), "talk", paces, both, late, number)
+            await self._asked_anew(which, talk, names.index(run_id), "talk", paces, both, late, number, seen)
 
         self.do(work())
 
-    async def _asked_anew(self, which, talk, at, word, paces, both, late, instead=None):
+    async def _asked_anew(self, which, talk, at, word, paces, both, late, instead=None, seen=True):
         names = ["", *self._answers_of(talk)]
         after, before = names[at % len(names)], {*self.world.shared._runs}
         for one, set_to in zip(self.world.servers, paces, strict=True):
@@ -220,7 +229,7 @@ class Posts(Servers):
         async def posts(one):
             await self.world.turns(late * 3 * (one != which))
             text = f"{word} {self.world.next()}"
-            shown = [{"id": after, "role": "assistant", "parts": []}] if after else []
+            shown = [{"id": after, "role": "assistant", "parts": []}] if after and seen else []
             said = _message(f"m{text if instead is None else instead}", text)
             body = {"id": talk, "trigger": "regenerate-message", "messages": [*shown, said]}
             status, run_id, answer = await self.world.servers[one].send("/ai-sdk/clerk", body)

@@ -222,8 +222,9 @@ class Conversations:
                 )
             run_id, number = answer_of("" if after is None else after.answer)
             until = newest if after is None else await self._of(user, name, run_id) if after.answer else None
-            if until is None:
-                return Lent([], newest)
+            before = None if after is None else await kept(self._before(user, name, after.message, run_id))
+            if until is None or before is not None:
+                return Lent(before or [], newest)
             try:
                 said = self.said_until(until) if after is None else self.said_until(until, number, after.message)
                 return Lent(await said, newest)
@@ -295,6 +296,26 @@ class Conversations:
         """
         said = await self.turns(line)
         return said[-1].said if number is None else turn_at(said, number, message).said
+
+    async def _before(self, user: User, name: str, message: str, after: str) -> Sequence[Message] | None:
+        """What had been said when a message of that name was said to a run under way that began after the run `after`.
+
+        Whoever says it before the run has said anything has nothing of the run to go by. None if nobody did.
+        """
+        async for line in lines_of(self._journal, user.name, name):
+            if line.run_id == after or not message:
+                break
+            if not user.may_use(line.agent):
+                continue
+            try:
+                told = [one for one in await self.turns(line) if message in one.origin.split()]
+            except Refused as error:
+                if error.kind == "unavailable":
+                    raise
+                continue
+            if told:
+                return told[-1].said
+        return None
 
     async def turns(self, line: RunInfo) -> Sequence[Turn]:
         """The answers of a run of it, of which the last ends as if it ended now."""
