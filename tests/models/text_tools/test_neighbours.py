@@ -359,6 +359,26 @@ def test_what_gpt_oss_thinks_and_says_in_channels_is_no_answer_as_it_stands(prot
                 )
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_channels_of_gpt_oss_are_known_where_a_server_leaves_their_marks_out(protocols, format):
+    """All of it was the answer, what it thinks and what it calls."""
+    call = f"commentary to=functions.search json{BODY}"
+    for text, thought, said, called in (
+        ("analysisWe add.assistantfinalIt is 4.", "We add.", "It is 4.", []),
+        ("analysisWe add.assistantanalysisHm.assistantfinal**4**", "We add.assistantanalysisHm.", "**4**", []),
+        (f"analysisWe look.assistant{call}", "We look.", "", ["search"]),
+        (call, "", "", ["search"]),
+        (f"analysisWe look.assistant{call} is it.", "We look.", f"{call} is it.", []),
+        ("analysisResult = 4", "", "analysisResult = 4", []),
+        ("analysis", "", "analysis", []),
+        ("commentary to=everybody", "", "commentary to=everybody", []),
+    ):
+        for pieces in ([text], list(text)):
+            message = protocols.events(text, format, pieces)[-1].message
+            assert "".join([part.text for part in message.content if isinstance(part, Thinking)]) == thought
+            assert (message.text, [call.name for call in message.calls]) == (said, called)
+
+
 def completed(events):
     """The calls that were said to be complete, as a driver that starts them early sees them."""
     calls = {call.id: call for call in events[-1].message.calls}

@@ -18,6 +18,7 @@ FRAGMENTS = [
     *("Final Answer:", "Thought: x", "Observation:", "Tool: ", "Calling ", "Result of pay:", "<think>", "</think>"),
     *("<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant", "<|channel|>final<|message|>"),
     *("<|channel|>commentary<|message|>", "<|return|>"),
+    *("analysisWe", "assistantfinal", "assistantcommentary to=functions.pay json"),
     *("<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.pay:0", "<|python_tag|>", "<｜tool▁calls▁begin｜>"),
     *("hello", "\u00e9\U0001f600", "\u200b", "\u2028", "\x00", "\x1c", "\ud83d", "工具", "x" * 40),
 ]

@@ -52,6 +52,16 @@ _CHANNEL_END: Final = re.compile(
     r"<\|(?:end|return|call)\|>|(?=<\|channel\|>\w{1,20}[^<>\n]{0,200}(?:<\|constrain\|>[^<>\n]{0,20})?<\|message\|>)"
 )
 _TAIL: Final = re.compile(r"<(?:/[a-z]{0,8}|\|[a-z]{0,6}\|?|\|channel\|[^\n]{0,270})?\Z", re.IGNORECASE)
+_BARE: Final = re.compile(
+    r"\s*(?:analysis(?=[A-Z])(?P<thought>.*?)assistant(?P<answer>final)?)?(?(answer)|(?=commentary\s+to=functions\.))",
+    re.DOTALL,
+)
+"""The same where a server leaves the marks out: `analysisWe add.assistantfinalIt is 4.`"""
+_MAY_BE_BARE: Final = re.compile(r"\s*(?:analysis[A-Z]|commentary\s+to=functions\.)")
+_MAY_BECOME_BARE: Final = re.compile(r"\s*(?:[a-z]{1,10}|commentary\s+[a-z]{0,9}=?[a-z]{0,9})\Z")
+_BARE_CALL: Final = re.compile(
+    r"commentary\s+to=(functions\.[\w.-]{1,100})\s*(?:json|code)?\s*(?=\{(?!.*commentary\s+to=).*\}\s*\Z)", re.DOTALL
+)
 _TURN_END: Final = re.compile(r"<\|(?:end|return)\|>\s*\Z")
 _MAY_BE_TURN_END: Final = re.compile(r"<(?:\|(?:[a-z]{0,6}\|?|(?:end|return)\|>\s*+))?\Z")
 _Kind = Literal["nothing", "text", "thought", "thinking", "call"]
@@ -89,7 +99,7 @@ class Reader:
         self._scanner = form.scanner(offer)
         self._neighbours = Neighbours(offer)
         self._fed: list[str] = []
-        self._rest = ""
+        self._rest = self._ahead = ""
         self._window, self._coming, self._length = "", list[str](), 0
         self._at = self._look_at = self._calls = 0
         self._thinking: re.Pattern[str] | None = None
@@ -158,6 +168,9 @@ class Reader:
         while self._thinking is not None or not self._begun:
             if self._thinking is None and not self._begin(final):
                 return events
+            if self._ahead:
+                events += self._say(self._ahead, "thinking")
+                self._ahead = ""
             if self._thinking is not None:
                 events += self._thought_through(self._thinking, final)
                 if self._thinking is not None:
@@ -188,6 +201,11 @@ class Reader:
 
     def _begin(self, final: bool) -> bool:
         """Looks whether the reply begins with thinking, or goes on with it; False if that cannot be told yet."""
+        if not self._parts and self._kind == "nothing":
+            if not final and _MAY_BECOME_BARE.match(self._window, self._at):
+                return False
+            if _MAY_BE_BARE.match(self._window, self._at):
+                return self._begin_bare(final)
         opened = _THINK.match(self._window, self._at)
         if opened is None and not final and _MAY_THINK.match(self._window, self._at):
             return False
@@ -201,6 +219,19 @@ class Reader:
             self._begun = self._answers = True
         else:
             self._thinking = _CHANNEL_END  # another channel follows
+        return True
+
+    def _begin_bare(self, final: bool) -> bool:
+        """Looks on for what ends the thinking of channels without marks; calls in them are read at the end."""
+        bare = _BARE.match(self._window, self._at)
+        if not final and (bare is None or not bare["answer"]):
+            return False
+        if bare is not None:
+            self._ahead, self._at = bare["thought"] or "", bare.end()
+            if not bare["answer"] and (call := _BARE_CALL.match(self._window, self._at)):
+                marked = f"<|channel|>commentary to={call[1]}<|message|>"
+                self._window = self._window[: self._at] + marked + self._window[call.end() :]
+        self._begun = True
         return True
 
     def _thought_through(self, end: re.Pattern[str], final: bool) -> list[ModelEvent]:
