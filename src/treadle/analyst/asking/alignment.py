@@ -127,7 +127,8 @@ def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes
     statements: list[exp.Expr] = []
     for number in range(passes):
         conditions = [_in_partition(keys, number, passes)] if passes > 1 else []
-        groups = meet(rows, keys, parts, conditions)
+        here = rows if passes == 1 else [each.copy() for each in rows]
+        groups = meet(here, keys, parts, conditions)
         groups = regrouped(groups, sides[0].keys, parts) if spelled else groups
         told = [named(told_as_it_is(exp.column(k), key.type), k) for k, key in zip(keys, sides[0].keys, strict=True)]
         classed = _classed(exp.select(*told, *columns("na", "nb"), *raw), groups, sides, pairs, keyed=bool(keys))
@@ -150,9 +151,9 @@ def _grouped(
     rows: "Sequence[exp.Select]", keys: Sequence[str], parts: "Mapping[str, exp.Expr]", conditions: "Sequence[exp.Expr]"
 ) -> "exp.Select":
     """The aggregates of both sides by key, of the rows that fulfil the conditions."""
-    union = exp.Union(this=rows[0].copy(), expression=rows[1].copy(), distinct=False)
+    union = exp.Union(this=rows[0], expression=rows[1], distinct=False)
     union.set("by_name", True)
-    groups = exp.select(*columns(*keys), *(named(value, name) for name, value in parts.items()))
+    groups = exp.select(*columns(*keys), *(named(value, name) for name, value in parts.items()), copy=False)
     groups = groups.from_(union.subquery("sides", copy=False), copy=False).where(*conditions, copy=False)
     return groups.group_by(*columns(*keys), copy=False) if keys else groups
 
@@ -161,15 +162,21 @@ def _joined(
     rows: "Sequence[exp.Select]", keys: Sequence[str], parts: "Mapping[str, exp.Expr]", conditions: "Sequence[exp.Expr]"
 ) -> "exp.Select":
     """The same of sides that have each key once: nothing is added up."""
-    chosen = [exp.select("*").from_(side.subquery("rows")).where(*conditions) for side in rows]
+    chosen = [
+        exp.select(exp.Star(), copy=False)
+        .from_(side.subquery("rows", copy=False), copy=False)
+        .where(*(condition.copy() for condition in conditions), copy=False)
+        for side in rows
+    ]
     both = [[exp.column(key, table=side) for side in ("a", "b")] for key in keys]
-    same = exp.and_(*(exp.NullSafeEQ(this=a, expression=b) for a, b in both))
+    same = exp.and_(*(exp.NullSafeEQ(this=a, expression=b) for a, b in both), copy=False)
     groups = exp.select(
         *(
             named(exp.Coalesce(this=a.copy(), expressions=[b.copy()]), key)
             for (a, b), key in zip(both, keys, strict=True)
         ),
         *(named(of_one_row(value), name) for name, value in parts.items()),
+        copy=False,
     )
     groups = groups.from_(chosen[0].subquery("a", copy=False), copy=False)
     return groups.join(chosen[1].subquery("b", copy=False), on=same, join_type="full", copy=False)

@@ -81,7 +81,7 @@ def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]
     """Returns what should be known of the amounts in a query, whose groups are in the table `figures`."""
     found: list[Claim] = []
     whole = exp.EQ(this=exp.column("total"), expression=literal(1))
-    counted = exp.select(exp.column("n")).from_(table("figures"), copy=False).where(whole, copy=False)
+    counted = exp.select(exp.column("n"), copy=False).from_(table("figures"), copy=False).where(whole, copy=False)
     if any(row[0] for row in session.run(counted)):
         found += idle_filters(session, [side])
     else:
@@ -158,13 +158,15 @@ def _unfulfilled(session: Session, side: Side) -> Iterator[Claim]:
         table = unfiltered(session, side, key)
         alone = replace(side, keys=(), declared=(), conditions=((key, condition),), table=table, pushed=())
         parameters = Parameters()
-        if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(1), parameters):
+        if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(literal(1), copy=False), parameters):
             continue
         value = named(alone.value_of(key), "v")
-        every = exp.select(value).distinct().from_(alone.table.relation.copy())
-        every = every.order_by(exp.Ordered(this=exp.column("v"), nulls_first=False)).limit(_MOST_SHOWN + 1)
+        every = exp.select(value, copy=False).distinct(copy=False).from_(alone.table.relation.copy(), copy=False)
+        every = every.order_by(exp.Ordered(this=exp.column("v"), nulls_first=False), copy=False)
+        every = every.limit(literal(_MOST_SHOWN + 1), copy=False)
         # As the engine spells them: Python has no day that never comes.
-        every = exp.select(cast(exp.column("v"), "VARCHAR")).from_(every.subquery("those_of_it"))
+        told = exp.select(cast(exp.column("v"), "VARCHAR"), copy=False)
+        every = told.from_(every.subquery("those_of_it", copy=False), copy=False)
         facts = {
             "side": side.called, "condition": str(condition), "dimension": key.name,
             "values": [row[0] for row in session.run(every)],

@@ -24,7 +24,7 @@ from treadle.analyst.reading.staged import repeated_json, repeated_sqlite
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-from treadle.analyst.sql.terms import cast, literal, named, quoted
+from treadle.analyst.sql.terms import cast, columns, literal, named, quoted
 
 # A database is told which values are in question if there are no more of a dimension.
 _MOST_VALUES = 100
@@ -71,11 +71,13 @@ def _explained(session: Session, aligned: Aligned, side: Side, suspect: "exp.Exp
         again = _repeated(aligned, side, suspect, parameters)
     else:
         again = _repeated_elsewhere(session, aligned, side, suspect, parameters)
-    surplus = exp.select(*keys, named(exp.Sum(this=exp.column("again")), "surplus")).from_(again.subquery("repeated"))
-    surplus = surplus.group_by(*keys) if keys else surplus
+    surplus = exp.select(*columns(*keys), named(exp.Sum(this=exp.column("again")), "surplus"), copy=False)
+    surplus = surplus.from_(again.subquery("repeated", copy=False), copy=False)
+    surplus = surplus.group_by(*columns(*keys), copy=False) if keys else surplus
     explained = exp.EQ(this=more, expression=exp.column("surplus", table="x"))
-    statement = exp.select(exp.Count(this=exp.Star())).from_(aligned.differing)
-    statement = statement.join(surplus.subquery("x"), on=exp.and_(suspect.copy(), explained, *_same(keys, "x")))
+    statement = exp.select(exp.Count(this=exp.Star()), copy=False).from_(aligned.differing)
+    same = exp.and_(suspect.copy(), explained, *_same(keys, "x"), copy=False)
+    statement = statement.join(surplus.subquery("x", copy=False), on=same, copy=False)
     return statement, parameters
 
 
@@ -118,11 +120,12 @@ def _repeated(aligned: Aligned, side: Side, suspect: "exp.Expr", parameters: Par
     )
     doubted = (
         exp.select(*(exp.column(name, table="x") for name in (*keys, *columns, "v")))
-        .from_(side.filtered(each, parameters).subquery("x"))
-        .join(aligned.differing, on=exp.and_(suspect.copy(), *_same(keys, "x")))
+        .from_(side.filtered(each, parameters).subquery("x", copy=False), copy=False)
+        .join(aligned.differing, on=exp.and_(suspect.copy(), *_same(keys, "x"), copy=False))
     )
     repeated = exp.select(*keys, named(_times_less_one(exp.column("v"), exp.Count(this=exp.Star())), "again"))
-    return repeated.from_(doubted.subquery("doubted")).group_by(*keys, "v", *columns).having("COUNT(*) > 1")
+    repeated = repeated.from_(doubted.subquery("doubted", copy=False), copy=False)
+    return repeated.group_by(*keys, "v", *columns, copy=False).having("COUNT(*) > 1", copy=False)
 
 
 def _repeated_elsewhere(

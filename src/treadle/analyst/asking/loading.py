@@ -188,10 +188,10 @@ def _table(staged: str, part: int, wanted: _Wanted, floating: set[str]) -> Table
         else:
             value = named(cast(value, "HUGEINT") if name == "w" else value, prefix + name)
         chosen.append(value)
-    rows = exp.select(*chosen).from_(staged)
-    rows = rows.where(exp.EQ(this=exp.column("part"), expression=literal(str(part))))
+    rows = exp.select(*chosen, copy=False).from_(exp.table_(staged), copy=False)
+    rows = rows.where(exp.EQ(this=exp.column("part"), expression=literal(str(part))), copy=False)
     return Table(
-        rows.subquery("groups_of_it"),
+        rows.subquery("groups_of_it", copy=False),
         types,
         whole=False,
         weight=f"{prefix}w",

@@ -12,7 +12,7 @@ from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.ranges import Order
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-from treadle.analyst.sql.terms import call, cast, compared, named, within
+from treadle.analyst.sql.terms import call, cast, compared, literal, named, within
 
 
 def holds(key: Key, condition: Filter, value: "exp.Expr", parameters: Parameters) -> "exp.Expr":
@@ -47,8 +47,9 @@ def holds(key: Key, condition: Filter, value: "exp.Expr", parameters: Parameters
         case "in" | "not in":
             wanted = [exp.In(this=value, expressions=values)] if values else []
             # A comparison with NULL is neither true nor false: a row without a value is decided on its own.
-            known = exp.and_(exp.Not(this=missing.copy()), exp.paren(exp.or_(*wanted))) if wanted else exp.false()
-            found = exp.paren(exp.or_(known, missing) if None in condition.values else known)
+            there = exp.Not(this=missing.copy())
+            known = exp.and_(there, exp.paren(wanted[0], copy=False), copy=False) if wanted else exp.false()
+            found = exp.paren(exp.or_(known, missing, copy=False) if None in condition.values else known, copy=False)
             return found if condition.op == "in" else exp.Not(this=found)
         case _:
             order = order_for(key, condition)
@@ -80,11 +81,11 @@ def _below(key: Key, condition: Filter, value: "exp.Expr", parameters: Parameter
             argument="default_filters",
             given=condition.dimension,
         )
-    names = exp.select(call("unnest", cast(parameters.add(list(condition.names)), "VARCHAR[]")))
-    parts: list[exp.Expr] = [exp.In(this=cast(value.copy(), "VARCHAR"), query=names.subquery())]
+    names = exp.select(call("unnest", cast(parameters.add(list(condition.names)), "VARCHAR[]")), copy=False)
+    parts: list[exp.Expr] = [exp.In(this=cast(value.copy(), "VARCHAR"), query=names.subquery(copy=False))]
     orders = by_order(key, _spans(condition))
     parts += [_within(key, order, those, value, parameters) for order, those in orders.items()]
-    return exp.paren(exp.or_(*parts))
+    return exp.paren(exp.or_(*parts, copy=False), copy=False)
 
 
 def _spans(condition: Under) -> list[Span]:
@@ -99,11 +100,13 @@ def _within(
     low, high = ("low", "high")
     while taken & {low, high}:
         low, high = f"{low}_", f"{high}_"
-    ends = exp.select(named(exp.column("low"), low), named(exp.column("high"), high))
-    ends = ends.from_(ends_of(key, order, spans, parameters).subquery("ends"))
+    ends = exp.select(named(exp.column("low"), low), named(exp.column("high"), high), copy=False)
+    ends = ends.from_(ends_of(key, order, spans, parameters).subquery("ends", copy=False), copy=False)
     compared_with = operand(key, order, value.copy())
     inside = exp.and_(
         exp.LTE(this=exp.column(low), expression=compared_with),
         exp.GTE(this=exp.column(high), expression=compared_with.copy()),
+        copy=False,
     )
-    return exp.Exists(this=exp.select("1").from_(ends.subquery("each_range")).where(inside))
+    those = exp.select(literal(1), copy=False).from_(ends.subquery("each_range", copy=False), copy=False)
+    return exp.Exists(this=those.where(inside, copy=False))

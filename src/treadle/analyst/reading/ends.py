@@ -12,7 +12,7 @@ from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.ranges import Order, order_of
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-from treadle.analyst.sql.terms import call, cast, literal, named
+from treadle.analyst.sql.terms import call, cast, columns, literal, named
 
 NODE = "node"
 """The column of a group."""
@@ -63,7 +63,8 @@ def ends_of(key: Key, order: Order | None, spans: Sequence[Span], parameters: Pa
         named(call("unnest", last), "last_text"),
     )
     low, high = (operand(key, order, _typed(key, exp.column(f"{name}_text"))) for name in ("first", "last"))
-    return exp.select(NODE, "number", named(low, "low"), named(high, "high")).from_(rows.subquery("written"))
+    ends = exp.select(*columns(NODE, "number"), named(low, "low"), named(high, "high"), copy=False)
+    return ends.from_(rows.subquery("written", copy=False), copy=False)
 
 
 def _end(key: Key, text: str) -> str:

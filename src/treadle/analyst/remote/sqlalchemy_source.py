@@ -222,14 +222,17 @@ class Alchemy:
 
 
 def statement_text(statement: "exp.Expr", dialect: Dialect) -> tuple[str, list[str]]:
-    """Returns the statement in the words of a database for SQLAlchemy's `text`, and the names of its parameters."""
-    statement = statement.copy()
-    names = [str(placeholder.this) for placeholder in statement.find_all(exp.Placeholder)]
+    """Returns the statement in the words of a database for SQLAlchemy's `text`, and the names of its parameters.
+
+    The statement is used up.
+    """
+    placeholders = list(statement.find_all(exp.Placeholder))
+    names = [str(placeholder.this) for placeholder in placeholders]
     mark = "\x01"
-    for placeholder in list(statement.find_all(exp.Placeholder)):
+    for placeholder in placeholders:
         placeholder.replace(exp.Var(this=f"{mark}{placeholder.this}{mark}"))
     # SQLAlchemy takes every colon for a parameter's, also inside of quotes.
-    plain = statement.sql(dialect=dialect.name).replace(":", "\\:")
+    plain = statement.sql(dialect=dialect.name, copy=False).replace(":", "\\:")
     return re.sub(f"{mark}(p[0-9]+){mark}", r":\1", plain), names
 
 
