@@ -28,12 +28,12 @@ from treadle.analyst.checks import (
     Levels,
     Report,
     ReportFile,
+    history,
     judge,
     read_checks,
     run_checks,
 )
 from treadle.analyst.checks.files import write_report
-from treadle.analyst.checks.history import RUNS_WITH_KEYS
 
 from .conftest import QUICK, write_csv
 
@@ -158,23 +158,30 @@ def test_more_keys_than_are_kept_are_not_guessed_at(tmp_path: Path) -> None:
     assert told.changes.new == ()
 
 
-def test_keys_are_kept_for_the_last_runs_and_figures_for_ever(tmp_path: Path) -> None:
-    for day in range(RUNS_WITH_KEYS + 2):
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> int:
+    """For how many runs keys are kept: for fewer than is usual, so that few have to be made."""
+    monkeypatch.setattr(history, "RUNS_WITH_KEYS", 5)
+    return 5
+
+
+def test_keys_are_kept_for_the_last_runs_and_figures_for_ever(tmp_path: Path, kept: int) -> None:
+    for day in range(kept + 2):
         run(tmp_path, [("1", "5")], [("1", "9")], day=day)
     with closing(sqlite3.connect(tmp_path / "h.db")) as database:
         count = database.execute("SELECT count(*), count(DISTINCT verdict), min(verdict) FROM differences").fetchone()
-        assert count == (RUNS_WITH_KEYS, RUNS_WITH_KEYS, 3)
+        assert count == (kept, kept, 3)
         assert database.execute("SELECT count(*), min(total_diff) FROM verdicts").fetchone() == (
-            RUNS_WITH_KEYS + 2,
+            kept + 2,
             "-4.00",
         )
 
 
-def test_many_questions_of_one_check_are_each_held_against_their_own_last(tmp_path: Path) -> None:
+def test_many_questions_of_one_check_are_each_held_against_their_own_last(tmp_path: Path, kept: int) -> None:
     """A check that is run for each of forty companies, and a source that is away for long: keys are not new again."""
     a, b = [("1", "5"), ("2", "7")], [("1", "9")]
     run(tmp_path, a, b)
-    for day in range(1, RUNS_WITH_KEYS + 5):
+    for day in range(1, kept + 5):
         run(tmp_path, a, b, day=day, tolerance=Decimal(day) / 100_000)
         run(tmp_path, a, [], day=day)
     changes = run(tmp_path, a, b, day=100).verdicts[0].changes

@@ -1,6 +1,6 @@
 """Amounts: in every engine the exact sum, or a refusal, or a figure that is called approximate; never a wrong one."""
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pytest
@@ -32,14 +32,15 @@ _SUMS = [pytest.param(engine, *case[1:], id=f"{trap}-{engine}") for trap, case i
 
 @pytest.mark.parametrize(("engine", "kind", "values", "expected"), _SUMS)
 def test_sums(world: Any, engine: str, kind: str, values: list[Any], expected: str) -> None:
-    """Whatever the order of the rows."""
-    orders = [values, values[::-1], sorted(values, key=lambda value: D(value or 0))]
-    found = set()
-    for at, order in enumerate(dict.fromkeys(map(tuple, orders))):
-        world.lay(engine, f"s{at}", [("x", value) for value in order], types=("text", kind))
-        found.add(str(world.total(f"s{at}")))
-    approximate = engine == "alchemy-sqlite" and kind == "float"
-    assert {str(D(text).quantize(D("0.01"))) for text in found} == {expected} if approximate else found == {expected}
+    """Of each group, whatever the order of its rows, and of all of them."""
+    orders = dict.fromkeys(map(tuple, [values, values[::-1], sorted(values, key=lambda value: D(value or 0))]))
+    rows = [(str(at), value) for at, order in enumerate(orders) for value in order]
+    world.lay(engine, "a", rows, types=("text", kind))
+    sums = [*world.by_key().values(), world.total()]
+    if engine == "alchemy-sqlite" and kind == "float":
+        sums = [D(each).quantize(D("0.01")) for each in sums]
+    whole = Context(prec=60).multiply(D(expected), D(len(orders)))
+    assert [str(each) for each in sums] == [*([expected] * len(orders)), str(whole)]
 
 
 REFUSED: dict[str, tuple[tuple[str, ...], str, list[Any], str]] = {
@@ -104,6 +105,10 @@ def test_how_amounts_are_spelled(world: Any, engine: str) -> None:
             with pytest.raises(AnalystError) as caught:
                 world.total(f"bad{at}")
             assert repr(bad.strip()) in str(caught.value)
+    # What holds text as it is takes turns.
+    turn = ("json", "sqlite", "parquet", "frame")
     for at, (text, value) in enumerate(READ.items()):
+        if engine in turn and turn.index(engine) != at % len(turn):
+            continue
         world.lay(engine, f"good{at}", [("x", text)], types=("text", "text"))
         assert (text, world.total(f"good{at}")) == (text, None if value is None else D(value))

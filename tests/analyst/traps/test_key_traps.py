@@ -10,8 +10,6 @@ from pyarrow import parquet
 
 from treadle.analyst import AnalystError, Dimension
 
-from .conftest import in_turn
-
 D = Decimal
 FILES = ("csv", "json", "sqlite", "parquet", "duckdb", "frame")
 BASES = ("postgres", "alchemy-postgres", "alchemy-sqlite")
@@ -34,11 +32,14 @@ APART: dict[str, list[Any]] = {
 @pytest.mark.parametrize("engine", ALL)
 @pytest.mark.parametrize("trap", APART)
 def test_what_differs_stays_apart(world: Any, trap: str, engine: str) -> None:
+    """In groups, and in the filter on each of them, for which files, whose text is all alike by then, take turns."""
     keys = APART[trap]
     world.lay(engine, "a", [(key, 2**at) for at, key in enumerate(keys)], types=("text", "integer"))
     assert world.by_key() == {key: D(2**at) for at, key in enumerate(keys)}
     for at, key in enumerate(keys):
-        if key is not None and key != "\x01" and in_turn(engine, at):
+        if engine in FILES and FILES.index(engine) != at % len(FILES):
+            continue
+        if key is not None and key != "\x01":
             assert (key, world.total(filters={"key": key})) == (key, D(2**at))
 
 
