@@ -1,7 +1,7 @@
 """What the tests of the text protocols share: three tools, and a model that says a text in given pieces."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -58,6 +58,9 @@ class Protocols:
     specs = SPECS
     Says = Says
 
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._runner = runner
+
     def events(self, text: str, format: str, pieces: Sequence[str] | None = None, **asked: Any) -> list[ModelEvent]:
         """What comes of a reply `text`; `asked` is of the request, `finish` of the reply."""
         model = TextTools(Says(text, pieces, asked.pop("finish", "stop")), format)
@@ -66,7 +69,7 @@ class Protocols:
         async def collected() -> list[ModelEvent]:
             return [event async for event in model.stream(request)]
 
-        return asyncio.run(collected())
+        return self._runner.run(collected())
 
     def reply(self, text: str, format: str, **asked: Any) -> ModelReply:
         return self.events(text, format, **asked)[-1]
@@ -78,5 +81,7 @@ class Protocols:
 
 
 @pytest.fixture(scope="session")
-def protocols() -> Protocols:
-    return Protocols()
+def protocols() -> Iterator[Protocols]:
+    # To begin a loop takes as long as to read a short reply.
+    with asyncio.Runner() as runner:
+        yield Protocols(runner)
