@@ -108,6 +108,12 @@ def test_a_relative_threshold_that_may_be_percent_or_a_share_is_asked_about(give
         CompareRequest.model_validate({"source_a": "a", "source_b": "b", "relative_tolerance": given})
 
 
+@pytest.mark.parametrize("given", ["500%", D(5), D(1), D("0.05"), "1e-6%", None])
+def test_a_request_that_was_written_as_json_is_read_again(given: object) -> None:
+    asked = CompareRequest.model_validate({"source_a": "a", "source_b": "b", "relative_tolerance": given})
+    assert CompareRequest.model_validate_json(asked.model_dump_json()) == asked
+
+
 @pytest.mark.parametrize(
     ("decimals", "b", "status"),
     [(0, "99.5", "match"), (0, "99.4", "minor_diff"), (3, "99.9995", "match"), (3, "99.999", "minor_diff")],

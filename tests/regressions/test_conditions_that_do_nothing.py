@@ -247,6 +247,16 @@ def test_a_day_that_stands_for_its_beginning_is_told(
         assert told in claim.message
 
 
+def test_a_day_of_text_that_is_spelled_as_no_point_in_time_begins_is_asked_for_as_it_stands(tmp_path: Path) -> None:
+    """It was refused as a range that cannot be decided, which nobody had asked for."""
+    (tmp_path / "a.csv").write_text("d,v\n2024-1-31,1\n2024-1-31 08:00,2\n")
+    source = Source(
+        name="a", kind="csv", path="a.csv", dimensions=(Dimension(name="d"),), measures=(Measure(name="v"),)
+    )
+    found = query(Catalog([source], tmp_path), QueryRequest(source="a", filters={"d": "2024-1-31"}))
+    assert (str(found.totals["v"]), found.claims) == ("1.00", ())
+
+
 def test_days_among_the_days_of_a_range_are_no_times(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("d,v\n2024-01-31,1\n2024-02-01,2\n")
     day, value = Dimension(name="d"), Measure(name="v")

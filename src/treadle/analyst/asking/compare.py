@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Self
 
 from msgspec.structs import replace
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from treadle.analyst.asking.alignment import Aligned, Pair, align
 from treadle.analyst.asking.catalog import Catalog, require_catalog
@@ -59,6 +59,13 @@ def _share(value: object) -> object:
         return value
 
 
+def _written(share: Decimal | None) -> str | None:
+    """The text in JSON that is read as this share again."""
+    if share is None:
+        return None
+    return str(share) if share < 1 else f"{share.scaleb(2):f}%"
+
+
 class CompareRequest(BaseModel):
     """What to compare."""
 
@@ -88,9 +95,9 @@ class CompareRequest(BaseModel):
         default_factory=list, description="names of hierarchies, of whose groups the subtotals are wanted too"
     )
     tolerance: Decimal | None = Field(default=None, ge=0, description="figures that differ by no more match")
-    relative_tolerance: Annotated[Decimal | None, BeforeValidator(_share)] = Field(
-        default=None, ge=0, description="minor differences are below this share of A (0.01 is 1 %)"
-    )
+    relative_tolerance: Annotated[
+        Decimal | None, BeforeValidator(_share), PlainSerializer(_written, when_used="json")
+    ] = Field(default=None, ge=0, description="minor differences are below this share of A (0.01 is 1 %)")
     materiality: Decimal | None = Field(default=None, ge=0, description="and below this amount")
     top: int = Field(default=20, ge=0, le=10_000, description="how many of the largest differences to list")
     keep: int = Field(default=100_000, ge=0, le=5_000_000, description="how many keys to keep in full")

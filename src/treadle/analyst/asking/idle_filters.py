@@ -198,9 +198,9 @@ def _days_alone(session: Session, condition: Filter, asked: Asked) -> Iterator[C
 
 
 def _after(text: str) -> str | None:
-    """The day after the one that a text is; None if it is none, or the last of all."""
+    """The day after the one that a text is in full, as points in time begin; None if it is none, or the last of all."""
     day = day_of(text, "YYYY-MM-DD")
-    return None if day is None or day == date.max else str(day + timedelta(days=1))
+    return None if day is None or day == date.max or str(day) != text else str(day + timedelta(days=1))
 
 
 def _behind(key: Key, first: str, after: str) -> Filter:
