@@ -51,6 +51,17 @@ def test_days() -> None:
 
 
 @pytest.mark.parametrize(
+    ("op", "value"), [("YTD", "2024-05-31"), ("qtd", date(2024, 5, 31)), ("ytd", "05/2024"), ("rolling", [202405, 12])]
+)
+def test_a_set_that_was_written_as_json_is_read_again(op: str, value: object) -> None:
+    """It was read as a 'between', whose last day ends where it begins and whose periods may be weeks."""
+    asked = Filter.model_validate({"dimension": "d", "op": op, "value": value})
+    read = Filter.model_validate_json(asked.model_dump_json())
+    assert read == asked
+    assert (read.to_the_end, read.of_periods) == (asked.to_the_end, asked.of_periods)
+
+
+@pytest.mark.parametrize(
     ("op", "value"),
     [
         ("ytd", None), ("ytd", ""), ("ytd", "2024"), ("ytd", "202417"), ("ytd", "202400"), ("ytd", ["202401"]),

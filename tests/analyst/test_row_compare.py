@@ -168,6 +168,16 @@ def test_what_is_declared_as_the_data_have_it_and_columns_that_nobody_declares_a
     ]  # fmt: skip
 
 
+def test_columns_that_differ_in_case_alone_are_each_listed(tmp_path: Path) -> None:
+    """One of the two was not there, or was said to differ from the other."""
+    (tmp_path / "a.json").write_text('[{"id": 1, "Text": 5, "text": "x", "Note": 1}]')
+    (tmp_path / "b.json").write_text('[{"id": 1, "text": "x", "NOTE": 1, "TEXT": "y"}]')
+    made = [Source(name=name, kind="json", path=f"{name}.json", dimensions=(Dimension(name="id"),)) for name in "ab"]
+    found = compare_schemas(Catalog(made, tmp_path), "a", "b", bounds=QUICK)
+    kinds = {one.name: (one.a, one.b) for one in found.members if one.kind == "column"}
+    assert kinds == {name: ("VARCHAR", "VARCHAR") for name in ("Text", "text", "Note")}
+
+
 def test_a_column_that_only_one_side_declares_is_a_column_of_both(tmp_path: Path) -> None:
     write_csv(tmp_path / "a.csv", ("id", "amount", "text", "own"), [("1", "5", "x", "y")])
     write_csv(tmp_path / "b.csv", ("id", "betrag", "TEXT", "amount"), [("1", "5", "x", "4")])

@@ -341,6 +341,10 @@ def test_rows_and_schemas_from_the_command_line(treadle: Any, place: Path) -> No
     assert treadle("rows", *both, "--key", "account", "--fail").code == 6
     one = treadle("rows", *both, "--key", "account", "--where", "account=1", "--fail")
     assert (one.code, "where account = 1" in one.out.splitlines()) == (0, True)
+    own = ("--where-a", "t=x", "--where-b", "account!=2")
+    sides = json.loads(treadle("rows", *both, "--key", "account", *own, "--json").out)
+    assert (sides["equal"], sides["missing_in_a"], sides["missing_in_b"]) == (1, 1, 0)
+    assert (sides["filters_a"], sides["filters_b"]) == (["t = x"], ["account != 2"])
     assert json.loads(treadle("rows", *both, "--key", "account", "--json").out)["columns"][0]["rows"] == 1
     for wrong in (["--key", ""], ["--key", "konto"], ["--key", "account", "--columns", "account"]):
         assert treadle("rows", *both, *wrong).code == 2

@@ -150,9 +150,18 @@ def test_a_condition_as_it_is_shown_can_be_given_back(op: str) -> None:
         texts = ["".join(chance.choices(PIECES, k=chance.randint(1, 3))) for _ in range(chance.randint(1, 3))]
         several = [*texts, *([None] if chance.random() < 0.3 else [])]
         value = [texts[0], texts[-1]] if op == "between" else several if op.endswith("in") else texts[0]
-        asked = Filter.model_validate({"dimension": "x", "op": op, "value": value})
-        (found,) = filters_of("--where", [str(asked)])
-        assert (found.op, found.value) == (op, value), str(asked)
+        ends = chance.choice(["both", "left", "right", "neither"]) if op == "between" else "both"
+        asked = Filter.model_validate({"dimension": "x", "op": op, "value": value, "inclusive": ends})
+        assert filters_of("--where", [str(asked)]) == [asked], str(asked)
+
+
+@pytest.mark.parametrize("op", ["ytd", "qtd"])
+@pytest.mark.parametrize("day", ["2024-01-01", "2024-02-29", "2024-05-31"])
+def test_a_set_of_days_as_it_is_shown_has_its_last_day_to_its_end(op: str, day: str) -> None:
+    """It was shown as a range that ends where that day begins."""
+    asked = Filter.model_validate({"dimension": "x", "op": op, "value": day})
+    (found,) = filters_of("--where", [str(asked)])
+    assert (found.value, found.to_the_end) == (asked.value, asked.to_the_end) != (asked.value, asked)
 
 
 @pytest.mark.parametrize("text", ["", "x", "=1", "x between 1", "x between and 2", "x like", "x is null y", "x in"])

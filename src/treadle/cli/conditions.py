@@ -23,6 +23,10 @@ _WORDS = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _ENDS = re.compile(r"(?P<low>\"[^\"]*\"|'[^']*'|.+?)\s+and\s+(?P<high>.+)", re.DOTALL | re.IGNORECASE)
+# What treadle shows behind the ends of a range.
+_ENDS_TOLD = re.compile(
+    r"(?P<value>.*\])\s+\((inclusive: (?P<inclusive>left|right|neither)|all of (?P<last>\d{4}-\d\d-\d\d))\)", re.DOTALL
+)
 _VALUES = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]*)\s*(?:,|$)")
 _LIST = re.compile(r"\([^()]*\)|\[[^\[\]]*\]", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
@@ -38,6 +42,11 @@ where_option = click.option(
     help="Only these rows: NAME=VALUE, also !=, <, <=, >, >=, NAME=V,W for several values; 'NAME between A and B', "
     "'NAME like A%', 'NAME in A,B', 'NAME is null', 'NAME is not null', 'NAME under GROUP'. Repeatable: all must hold.",
 )
+
+where_a_option = click.option(
+    "--where-a", multiple=True, metavar="CONDITION", help="The same, for rows of A only; what --where says holds too."
+)
+where_b_option = click.option("--where-b", multiple=True, metavar="CONDITION", help="The same, for rows of B only.")
 
 subtotals_option = click.option(
     "--subtotals", multiple=True, metavar="NAME", help="A hierarchy, for the subtotals of its groups; repeatable."
@@ -74,7 +83,7 @@ def _condition(option: str, item: str) -> dict[str, Any]:
         if not value:
             raise _wrong(option, item, f"{op!r} needs a value")
         if op == "between":
-            return condition | {"value": _between(option, item, value)}
+            return condition | _between(option, item, value)
         alone = op in ("like", "under", "ytd", "qtd")
         return condition | {"value": _plain(value) if alone else _values(value, one=True)}
     match = _SIGNS.fullmatch(item)
@@ -90,14 +99,31 @@ def _condition(option: str, item: str) -> dict[str, Any]:
     return {"dimension": dimension, "op": op, "value": _plain(value)}
 
 
-def _between(option: str, item: str, value: str) -> list[str | None]:
-    """The ends of a range, as treadle writes them, too."""
-    listed = _values(value)
-    if _listed(value, one=False) != value and len(listed) == 2:
-        return listed
-    if ends := _ENDS.fullmatch(value):
-        return [_plain(ends["low"]), _plain(ends["high"])]
+def _between(option: str, item: str, value: str) -> dict[str, Any]:
+    """The ends of a range, as treadle writes them, too, and those of a set of days as the set."""
+    told = _ENDS_TOLD.fullmatch(value)
+    listed = _values(told["value"] if told else value)
+    if told and told["last"]:
+        found = {"op": "ytd" if str(listed[0]).endswith("-01-01") else "qtd", "value": told["last"]}
+        if listed == _set_of_days(**found):
+            return found
+    elif told:
+        return {"value": listed, "inclusive": told["inclusive"]}
+    elif _listed(value, one=False) != value and len(listed) == 2:
+        return {"value": listed}
+    elif ends := _ENDS.fullmatch(value):
+        return {"value": [_plain(ends["low"]), _plain(ends["high"])]}
     raise _wrong(option, item, "'between' needs two values with 'and' between them")
+
+
+def _set_of_days(op: str, value: str) -> list[str]:
+    """The first and the last day of a set; nothing if its last one is none."""
+    from treadle.analyst.declared.period_sets import period_set
+
+    try:
+        return period_set(op, value)
+    except ValueError:
+        return []
 
 
 def _wrong(option: str, item: str, why: str) -> click.BadParameter:

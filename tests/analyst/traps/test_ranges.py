@@ -159,7 +159,7 @@ def test_a_set_of_days_has_its_last_day_to_its_end(world: Any, engine: str, kind
     for op, first in (("ytd", "2024-01-01"), ("qtd", "2024-04-01")):
         found = world.ask(filters=[{"dimension": "key", "op": op, "value": "2024-05-31"}])
         assert found.totals["amount"] == 4 + 8 + (2 if op == "ytd" else 0)
-        assert found.filters == (f"key between ['{first}', '2024-05-31']",)
+        assert found.filters == (f"key between ['{first}', '2024-05-31'] (all of 2024-05-31)",)
     left = {"dimension": "key", "op": "ytd", "value": "2024-05-31", "inclusive": "left"}
     assert world.total(filters=[left]) == 2
 

@@ -1,6 +1,6 @@
 """Schemas: the columns of two sources side by side, as they are declared and as the data have them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
@@ -94,16 +94,26 @@ def _met(
 
 def _columns(a: Source, b: Source, types: list[dict[str, str]]) -> Iterator[Member]:
     """The columns that a side has and does not declare, beside the same one of the other, declared there or not."""
-    held: list[dict[str, tuple[str, str]]] = []
-    declared: list[dict[str, str]] = []
-    for source, of in zip((a, b), types, strict=True):
-        declared.append(_declared(source))
-        held.append({name.casefold(): (name, f"{kind}{_as(declared[-1].get(name))}") for name, kind in of.items()})
-    for folded in dict.fromkeys([*held[0], *held[1]]):
-        first, second = (side.get(folded, ("", "")) for side in held)
-        names = (first[0], second[0])
-        if any(name and name not in known for name, known in zip(names, declared, strict=True)):
-            yield _member("column", first[0] or second[0], first[1], second[1])
+    declared = [_declared(a), _declared(b)]
+    for pair in _alike(*types):
+        told = [
+            f"{of[name]}{_as(known.get(name))}" if name else ""
+            for name, of, known in zip(pair, types, declared, strict=True)
+        ]
+        if any(name and name not in known for name, known in zip(pair, declared, strict=True)):
+            yield _member("column", pair[0] or pair[1], *told)
+
+
+def _alike(a: Collection[str], b: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The columns of A, each with that of B that has its name, or has it in another case and is the like of no other;
+    then those of B alone. An empty text stands for none."""
+    left = [name for name in b if name not in a]
+    for name in a:
+        other = name if name in b else next((one for one in left if one.casefold() == name.casefold()), "")
+        if other in left:
+            left.remove(other)
+        yield name, other
+    yield from (("", name) for name in left)
 
 
 def _as(members: str | None) -> str:

@@ -18,6 +18,8 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    SerializerFunctionWrapHandler,
+    model_serializer,
     model_validator,
 )
 
@@ -78,17 +80,21 @@ class Filter(BaseModel):
         default="both", description="which ends of 'between' belong to it; 'left': from the first up to before the last"
     )
 
-    _of: str = PrivateAttr(default="")
+    _set: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
     def _set_means_between(cls, data: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
         if isinstance(data, Mapping) and isinstance(data.get("op"), str) and _spelling(data["op"]) in PERIOD_SETS:
-            ends = period_set(str(_spelling(data["op"])), _plain(data.get("value")))
-            found = made({**data, "op": "between", "value": ends})
-            found._of = "days" if is_day(ends[1]) else "periods"
+            given: dict[str, Any] = {"op": str(_spelling(data["op"])), "value": _plain(data.get("value"))}
+            found = made({**data, "op": "between", "value": period_set(**given)})
+            found._set = given
             return found
         return made(data)
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: self._set.get(name, value) for name, value in made(self).items()}
 
     @model_validator(mode="before")
     @classmethod
@@ -129,12 +135,17 @@ class Filter(BaseModel):
     @property
     def of_periods(self) -> bool:
         """Whether it was given as a set of fiscal periods, such as `ytd`."""
-        return self._of == "periods"
+        return bool(self._set) and not is_day(str(self.values[1]))
 
     @property
     def to_the_end(self) -> "Filter":
         """The filter for points in time: of a set of days, the last one is in it to its end."""
-        if self._of != "days" or self.inclusive not in ("both", "right") or self.values[1] == str(date.max):
+        if (
+            not self._set
+            or self.of_periods
+            or self.inclusive not in ("both", "right")
+            or self.values[1] == str(date.max)
+        ):
             return self
         first, last = map(str, self.values)
         after = date.fromisoformat(last) + timedelta(days=1)
@@ -152,7 +163,8 @@ class Filter(BaseModel):
         return self._told(str, str)
 
     def __str__(self) -> str:
-        return self._told(_alone, lambda values: visible(str(values)))
+        told = self._told(_alone, lambda values: visible(str(values)))
+        return told if self.to_the_end is self else f"{told} (all of {self.values[1]})"
 
     def _told(self, one: Callable[[object], str], several: Callable[[object], str]) -> str:
         if not self.values:

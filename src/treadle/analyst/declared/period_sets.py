@@ -14,30 +14,30 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _LAST, _SPECIAL, _MOST = 12, 16, 1200
 
 
-def period_set(name: str, value: object) -> list[str]:
+def period_set(op: str, value: object) -> list[str]:
     """Returns the first and the last period or day of a set.
 
     Args:
-        name: `ytd`, `qtd` or `rolling`.
+        op: `ytd`, `qtd` or `rolling`.
         value: its last period in any spelling (202405, 2024005, 05/2024), or for the first two a day such as
             2024-05-31; for `rolling` a list of the last period and how many there are.
 
     Raises:
         ValueError: the value is none of these.
     """
-    if name == "rolling":
+    if op == "rolling":
         if not isinstance(value, list) or len(value) != 2:
             raise ValueError("'rolling' takes a list of the last period and how many, such as [202405, 12]")
         return _rolling(str(value[0]), str(value[1]))
     if isinstance(value, list) or value is None:
-        raise ValueError(f"{name!r} takes one period or day, the last of the set")
+        raise ValueError(f"{op!r} takes one period or day, the last of the set")
     text = str(value).strip()
     if _DAY.fullmatch(text):
         day = _day(text)
-        month = 1 if name == "ytd" else (day.month - 1) // 3 * 3 + 1
+        month = 1 if op == "ytd" else (day.month - 1) // 3 * 3 + 1
         return [date(day.year, month, 1).isoformat(), text]
     year, period = _period(text)
-    first = 1 if name == "ytd" else (min(period, _LAST) - 1) // 3 * 3 + 1
+    first = 1 if op == "ytd" else (min(period, _LAST) - 1) // 3 * 3 + 1
     return [f"{year:04}{first:02}", f"{year:04}{period:02}"]
 
 

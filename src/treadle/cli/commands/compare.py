@@ -9,7 +9,7 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.conditions import filters_of, subtotals_option, where_option
+from treadle.cli.conditions import filters_of, subtotals_option, where_a_option, where_b_option, where_option
 from treadle.cli.differences import print_comparison
 from treadle.cli.exits import ExitCode
 from treadle.cli.mapped import map_option, names_in, names_of
@@ -34,10 +34,8 @@ _STDOUT = "\0"
 )  # fmt: skip
 @click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all that both have.")
 @where_option
-@click.option(
-    "--where-a", multiple=True, metavar="NAME=VALUE", help="The same, for rows of A only; what --where says holds too."
-)
-@click.option("--where-b", multiple=True, metavar="NAME=VALUE", help="The same, for rows of B only.")
+@where_a_option
+@where_b_option
 @map_option
 @subtotals_option
 @click.option("--tolerance", metavar="AMOUNT", help="Figures that differ by no more than this match.")

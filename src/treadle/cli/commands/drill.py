@@ -6,7 +6,7 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.conditions import filters_of, where_option
+from treadle.cli.conditions import filters_of, where_a_option, where_b_option, where_option
 from treadle.cli.mapped import map_option, names_of
 from treadle.cli.table import print_table
 from treadle.cli.terminal import print_json, say
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--measure", metavar="NAME", help="The figure. Default: the first that both have.")
 @where_option
-@click.option("--where-a", multiple=True, metavar="NAME=VALUE", help="The same, for rows of A only.")
-@click.option("--where-b", multiple=True, metavar="NAME=VALUE", help="The same, for rows of B only.")
+@where_a_option
+@where_b_option
 @map_option
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Rows of each side at most.")
 @sources_option

@@ -6,7 +6,7 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.conditions import filters_of, where_option
+from treadle.cli.conditions import filters_of, where_a_option, where_b_option, where_option
 from treadle.cli.differences import say_conditions
 from treadle.cli.exits import ExitCode
 from treadle.cli.mapped import map_option, names_in, names_of
@@ -33,14 +33,16 @@ _MOST: Final = 6
     help="The dimensions to compare; repeatable. Default: all others that both have.",
 )  # fmt: skip
 @where_option
+@where_a_option
+@where_b_option
 @map_option
 @click.option("--limit", type=click.IntRange(0, 1000), default=5, show_default=True, help="Examples of each column.")
 @click.option("--fail", is_flag=True, help="Exit with 6 if a row is missing, repeated or different in these.")
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON object.")
 def rows(
-    a: str, b: str, key: tuple[str, ...], columns: tuple[str, ...], where: tuple[str, ...], names: tuple[str, ...],
-    limit: int, fail: bool, sources: str | None, as_json: bool,
+    a: str, b: str, key: tuple[str, ...], columns: tuple[str, ...], where: tuple[str, ...], where_a: tuple[str, ...],
+    where_b: tuple[str, ...], names: tuple[str, ...], limit: int, fail: bool, sources: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Compare the rows of the sources A and B by a key: which columns that are no figures have other values.
 
@@ -54,7 +56,10 @@ def rows(
         raise click.BadParameter("it names no dimension", param_hint="'--key'")
     if columns:
         given["columns"] = names_in(columns)
-    request = RowsRequest(**given, filters=filters_of("--where", where), names=names_of(names))
+    request = RowsRequest(
+        **given, filters=filters_of("--where", where), filters_a=filters_of("--where-a", where_a),
+        filters_b=filters_of("--where-b", where_b), names=names_of(names),
+    )  # fmt: skip
     found = working(lambda interrupt, tell: compare_rows(catalog, request, interrupt=interrupt))
     same = found.equal == found.keys and found.keys > 0
     if as_json:
