@@ -127,6 +127,7 @@ def test_currencies_that_are_spelled_apart_are_not_told_as_different_without_a_w
         ({"unit": "EUR"}, {"currency": "currency"}),
         ({"currency": "currency"}, {"currency": "currency"}),
         ({"unit": "EUR"}, {"unit": "EUR", "currency": "currency"}),
+        ({"unit": "eur"}, {"currency": "currency"}),
     ],
 )
 def test_what_is_advised_of_currencies_that_are_spelled_apart_makes_them_one(
@@ -141,19 +142,28 @@ def test_what_is_advised_of_currencies_that_are_spelled_apart_makes_them_one(
                 kind="csv",
                 path=f"{name}.csv",
                 dimensions=(Dimension(name="k"), Dimension(name="currency", format=parse_format(form))),
-                measures=(Measure(name="v", **declared),),  # type: ignore[arg-type]
+                measures=(
+                    Measure(
+                        name="v", unit=unit if form else declared.get("unit", ""), currency=declared.get("currency", "")
+                    ),
+                ),
             )
             for name, declared in (("a", own), ("b", other))
+            for unit in (declared.get("unit", "").upper(),)
         ]
         return compare(Catalog(sources, tmp_path), CompareRequest(source_a="a", source_b="b", dimensions=["k"]))
 
     for name, text in (("a", "x,EUR,5\n"), ("b", rows)):
         (tmp_path / f"{name}.csv").write_text(f"k,currency,v\n{text}")
+    if own.get("unit") == "eur" and rows == "x,eur,5\n":
+        assert not compared("").warnings
+        return
     try:
         told = " ".join(claim.message for claim in compared("").warnings)
     except AnalystError as error:
         told = str(error)
     assert "are taken for several because they are spelled so" in told
-    assert "declare 'format: trim, upper' on dimension currency if they are one" in told
+    unit = " and 'unit: EUR' in place of eur" * (own.get("unit") == "eur")
+    assert f"declare 'format: trim, upper' on dimension currency{unit} if they are one" in told
     found = compared("trim, upper")
     assert (list(found.warnings), found.unit, found.summary.matches) == ([], "EUR", 1)

@@ -156,7 +156,7 @@ def compare(
     pairs = measure_pairs(a, b, request.wanted_measures)
     become = [(converted(pair[0]), converted(pair[1])) for pair in pairs]
     for pair in become:
-        refuse_unlike(pair[0], (a.name, b.name), (pair[0].unit, pair[1].unit))
+        refuse_unlike(pair, (a.name, b.name), (pair[0].unit, pair[1].unit))
     keys = _keys(a, b, request)
     hierarchies = hierarchies_of(catalog, request.subtotals)
     sources = sources_read(catalog, request)

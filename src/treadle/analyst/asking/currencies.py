@@ -76,7 +76,7 @@ def told_apart(
         ]
         a, b = (unit_of(measure, found) for measure, found in zip(pair, used, strict=True))
         if key is None or "declared" in (a.origin, b.origin):
-            refuse_unlike(pair[0], names, (a.text, b.text), members[0].name if members else "")
+            refuse_unlike(pair, names, (a.text, b.text), members[0].name if members else "")
         if key is None:
             _refuse_mixed(pair, names, used, (a, b))
             units.append(Units(a, b))
@@ -106,7 +106,7 @@ def _refuse_mixed(
             advice = f"declare on measure {pair[at].name} of {own} a 'conversion' to {unit}"
             if unit not in CURRENCIES:
                 advice = f"declare a measure of {own} in {seen(unit)}"
-        spelling = said_of_spelling(spelled_apart({*found, unit} - {""}, pair[at].currency))
+        spelling = said_of_spelling(spelled_apart({*found, unit} - {""}, pair[at].currency, pair[1 - at]))
         raise AnalystError(
             f"{pair[0].name} of {own} is in several currencies ({shown}), and {told}: they are not compared{spelling}; "
             f"{advice}, or give {own} a default filter on one {pair[at].currency}",
@@ -151,7 +151,7 @@ def _own(side: Side, measure: Measure, unit: Unit, filters: tuple[str, ...]) -> 
     facts = {"measure": measure.name, "side": side.called, "dimension": dimension.name}
     if measure.unit and not unit.text:
         told = facts | {"unit": measure.unit, "currencies": list(unit.currencies)}
-        told |= spelled_apart({measure.unit.strip(), *unit.currencies}, dimension.name)
+        told |= spelled_apart({measure.unit.strip(), *unit.currencies}, dimension.name, measure)
         yield Claim(kind="contradicted_unit", facts=told, filters=filters, proof=_proof(side, measure))
     if None in unit.currencies:
         yield Claim(kind="unknown_currency", facts=facts, filters=filters, proof=_proof(side, measure))

@@ -105,17 +105,23 @@ def unit_of(measure: Measure, used: "tuple[str | None, ...]") -> Unit:
     return Unit(currencies=used)
 
 
-def spelled_apart(codes: Iterable[str | None], dimension: str) -> dict[str, Any]:
-    """Returns the facts of currencies that are one but for case and blanks: these, and the dimension that has them.
+def spelled_apart(codes: Iterable[str | None], dimension: str, *declared: Measure) -> dict[str, Any]:
+    """Returns the facts of currencies that are one but for case and blanks: these, the dimension that has them, and
+    one that a measure declares in small letters, which no format of the dimension makes another.
 
     Args:
         codes: the currencies.
         dimension: what would have to say that they are one; empty if no dimension holds them.
+        declared: the measures whose declared units are among the codes.
     """
     known = sorted({code for code in codes if code is not None})
     forms = Counter(code.strip().upper() for code in known)
     apart = [code for code in known if forms[code.strip().upper()] > 1]
-    return {"spelled_apart": apart, "dimension": dimension} if apart and dimension else {}
+    if not apart or not dimension:
+        return {}
+    small = [unit for unit in (measure.unit.strip() for measure in declared) if unit in apart and unit != unit.upper()]
+    facts: dict[str, Any] = {"spelled_apart": apart, "dimension": dimension}
+    return facts | ({"declared_as": small[0]} if small else {})
 
 
 def said_of_spelling(facts: Mapping[str, Any]) -> str:
@@ -123,30 +129,35 @@ def said_of_spelling(facts: Mapping[str, Any]) -> str:
     if not (apart := facts.get("spelled_apart")):
         return ""
     shown = ", ".join(map(seen, apart[:_MOST_SHOWN])) + ", …" * (len(apart) > _MOST_SHOWN)
+    small = facts.get("declared_as")
+    unit = f" and 'unit: {seen(small.upper())}' in place of {seen(small)}" if small else ""
     return (
         f"; {shown} are taken for several because they are spelled so: declare 'format: trim, upper' on dimension "
-        f"{facts['dimension']} if they are one"
+        f"{facts['dimension']}{unit} if they are one"
     )
 
 
-def refuse_unlike(measure: Measure, names: tuple[str, str], units: tuple[str, str], dimension: str = "") -> None:
+def refuse_unlike(
+    pair: tuple[Measure, Measure], names: tuple[str, str], units: tuple[str, str], dimension: str = ""
+) -> None:
     """Raises AnalystError if two known units differ: amounts of unlike units are not compared.
 
     Args:
-        measure: what they are units of.
+        pair: what they are units of.
         names: what the two sides are called.
         units: what each is in; empty where that is not known.
         dimension: what holds the currency of one of them; empty where both are declared.
     """
     if not all(units) or units[0] == units[1]:
         return
+    measure = pair[0]
     column = measure.source_column if measure.source_column.isidentifier() else "amount"
     advice = (
         f"declare for one of them a measure in the other's unit, such as 'expression: {column} * 1000' with its 'unit'"
     )
     if all(map(_CODE.fullmatch, units)):
         advice = "declare for one of them a 'conversion' by a table of rates"
-    if spelling := said_of_spelling(spelled_apart(units, dimension)):
+    if spelling := said_of_spelling(spelled_apart(units, dimension, *pair)):
         advice = spelling.removeprefix("; ")
     elif units[0].upper() == units[1].upper():
         advice = "write their units alike if they are one"
