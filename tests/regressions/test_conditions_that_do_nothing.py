@@ -200,7 +200,7 @@ def test_rows_in_the_order_of_amounts_of_several_currencies_are_called_so() -> N
 TIMES = ["2024-01-30 08:00:00", "2024-01-31 00:00:00", "2024-01-31 14:30:00", "2024-02-01 00:00:00"]
 
 
-@pytest.mark.parametrize("kind", ["timestamp", "text", "sqlite"])
+@pytest.mark.parametrize("kind", ["timestamp", "text", "sqlite", "sqlalchemy"])
 @pytest.mark.parametrize(
     ("condition", "told"),
     [
@@ -224,16 +224,20 @@ TIMES = ["2024-01-30 08:00:00", "2024-01-31 00:00:00", "2024-01-31 14:30:00", "2
     ],
 )
 def test_a_day_that_stands_for_its_beginning_is_told(
-    tmp_path: Path, kind: str, condition: dict[str, Any], told: str | None
+    tmp_path: Path, kind: str, condition: dict[str, Any], told: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was posted in the afternoon of the last day was left out without a word, and not by `ytd` of that day."""
     rows = [(time, 2**at) for at, time in enumerate(TIMES)]
-    if kind == "sqlite":
+    if kind.startswith("sql"):
         with closing(sqlite3.connect(tmp_path / "a.db")) as database:
             database.execute("CREATE TABLE t (d TEXT, v INT)")
             database.executemany("INSERT INTO t VALUES (?, ?)", rows)
             database.commit()
         place = {"kind": "sqlite", "path": "a.db", "table": "t"}
+        if kind == "sqlalchemy":
+            pytest.importorskip("sqlalchemy")
+            monkeypatch.setenv("DAYS_URL", f"sqlite:///{tmp_path / 'a.db'}")
+            place = {"kind": kind, "dsn_env": "DAYS_URL", "table": "t"}
     else:
         (tmp_path / "a.csv").write_text("d,v\n" + "".join(f"{time},{value}\n" for time, value in rows))
         place = {"kind": "csv", "path": "a.csv"}
