@@ -191,6 +191,11 @@ def test_a_call_that_waits_for_its_result_is_not_decided_on(shop: Any) -> None:
     shop("ask", "go", "--agent", "shop:top")
     refused = shop("approve", "last", "call_0_0/call_0_0", "--agent", "shop:top")
     assert "with treadle resume in place of treadle approve, by --result call_0_0/call_0_0=VALUE\n" in refused.err
+    assert shop("deny", "last", "--agent", "shop:top").code == 4
+    for verb in ("approve", "deny"):
+        words = f"with treadle resume in place of treadle {verb}, by --result call_0_0/call_0_0=VALUE"
+        said = f"waits for results, and not for a decision: call_0_0/call_0_0 (search); give it {words}\n"
+        assert said in shop(verb, "last", "--agent", "shop:top").err
 
 
 def test_a_tool_that_raises_leaves_the_terminal_alone(shop: Any) -> None:

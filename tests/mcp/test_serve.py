@@ -14,7 +14,7 @@ pytest.importorskip("mcp")
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
 
-from treadle import Agent, MemoryJournal, Misuse, external_tool, tool
+from treadle import Agent, Injected, MemoryJournal, Misuse, external_tool, tool
 from treadle.mcp import app_of, server_of
 from treadle.testing import ScriptedModel
 
@@ -164,6 +164,16 @@ def test_what_cannot_be_served_is_refused():
     done = external_tool("done", "Ends.")
     for what in (1, "offline", [], [print], [done]):
         with pytest.raises(Misuse):
+            server_of(what)
+
+    @tool
+    def left(stock: Injected[dict[str, int]]) -> int:
+        """Tells what is left."""
+        return len(stock)
+
+    # Each call of it was refused, and its client told what to do in Python.
+    for what in ([left], Agent(ScriptedModel(["done"]), tools=[Agent(ScriptedModel([]), tools=[left]).as_tool("b")])):
+        with pytest.raises(Misuse, match=r"dependencies of type dict\[str, int\]: a call over MCP has none"):
             server_of(what)
 
 

@@ -409,6 +409,22 @@ async def test_a_run_without_the_dependencies_of_its_tools_is_refused(given):
     assert (await within(agent.run("go", deps=Shop()))).finished
 
 
+async def test_dependencies_of_a_plain_type_are_asked_for_too():
+    """The function was given None, and its error was for the model to read."""
+
+    @tool
+    def left(stock: Injected[dict[str, int]]) -> int:
+        """Tells what is left."""
+        return stock["tea"]
+
+    agent = Agent(ScriptedModel([[("left", {})], "done"]), tools=[left])
+    with pytest.raises(
+        Misuse, match=r"left takes dependencies of type dict\[str, int\]: give the run some with deps=…"
+    ):
+        await within(agent.run("go"))
+    assert (await within(agent.run("go", deps={"tea": 3}))).tool_calls_made[0].result.text == "3"
+
+
 async def test_a_tool_that_can_do_without_dependencies_is_run_without():
     agent = Agent(ScriptedModel([[("stock_if_any", {})], "done"]), tools=[stock_if_any])
     result = await within(agent.run("go"))

@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Optional
 
@@ -192,6 +192,23 @@ def test_injected_parameters_are_hidden() -> None:
 
     assert [list(properties(each)) for each in (one, two, three)] == [["a"], ["a"], ["a"]]
     assert [each.deps_types for each in (one, two, three)] == [(), (Shop, type(None)), (Shop,)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "needed"),
+    [
+        (Injected[dict], "dict"), (Injected[dict[str, int]], "dict[str, int]"), (ToolContext[str], "str"),
+        (Injected[Mapping[str, int]], "Mapping[str, int]"), (Injected[Answer], "Answer"),
+        (Injected[dict | Colour], "dict or Colour"), (Injected[Any], ""), (Injected[object], ""),
+        (Injected[dict | None], ""), (Injected[dict] | None, ""), (ToolContext, ""), (ToolContext[Any], ""),
+    ],
+)  # fmt: skip
+def test_what_a_run_must_be_given_is_told_unless_none_will_do(kind: Any, needed: str) -> None:
+    def take(a: int, given: Any) -> None: ...
+
+    take.__annotations__["given"] = kind
+    made = tool(take)
+    assert (made.needs_deps, Any in made.deps_types) == (needed, False)
 
 
 def test_what_is_injected_is_said_by_type_and_never_by_name() -> None:

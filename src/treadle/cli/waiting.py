@@ -152,13 +152,16 @@ class Waiting:
             found = self._named(given)
             if not found.to_decide:
                 raise click.UsageError(
-                    f"call {given!r} of run {self.run_id} waits for its result, and not to be decided on; give it "
-                    f"with treadle resume in place of treadle {verb}, by {join(['--result', f'{found.name}=VALUE'])}"
+                    f"call {given!r} of run {self.run_id} waits for its result, and not to be decided on; "
+                    f"{_given_by_result(verb, [found])}"
                 )
             return [found]
-        waiting = [call for call in self.calls if call.to_decide] if self.phase == "paused" else []
+        paused = self.phase == "paused"
+        waiting = [call for call in self.calls if call.to_decide] if paused else []
         if not waiting:
-            raise click.UsageError(f"there is nothing to {verb}: run {self.run_id} {self._instead()}")
+            waits = f"waits for results, and not for a decision: {self._named_all()}; "
+            instead = waits + _given_by_result(verb, self.calls) if paused and self.calls else self._instead()
+            raise click.UsageError(f"there is nothing to {verb}: run {self.run_id} {instead}")
         return waiting
 
     def settled(self, given: str) -> WaitingCall:
@@ -187,10 +190,12 @@ class Waiting:
     def _named(self, given: str) -> WaitingCall:
         found = self.find(given)
         if found is None:
-            waiting = ", ".join(f"{call.name} ({visible(call.pending.tool)})" for call in self.calls)
-            instead = f"these calls do: {waiting}" if waiting else f"the run {self._instead()}"
+            instead = f"these calls do: {self._named_all()}" if self.calls else f"the run {self._instead()}"
             raise click.UsageError(f"call {visible(given)!r} of run {self.run_id} does not wait; {instead}")
         return found
+
+    def _named_all(self) -> str:
+        return ", ".join(f"{call.name} ({visible(call.pending.tool)})" for call in self.calls)
 
     def find(self, given: str) -> WaitingCall | None:
         """The call that waits under that name, key, or id as the model gave it; as `treadle.drivers.answers` has it."""
@@ -205,12 +210,19 @@ class Waiting:
             case "finished":
                 return "has finished"
             case "paused":
-                return "waits for no decision" if self.calls else "waits for nobody"
+                return "waits for nobody"
             case _:
                 return (
                     "is not paused: it is under way, or its process died. If it died, take it up with treadle "
                     f"resume {self.run_id}; a call that was under way is settled by its name, with treadle resolve"
                 )
+
+
+def _given_by_result(verb: str, calls: Sequence[WaitingCall]) -> str:
+    """How results are given in place of the command `verb`."""
+    them = "it" if len(calls) == 1 else "each"
+    words = " ".join(join(["--result", f"{call.name}=VALUE"]) for call in calls)
+    return f"give {them} with treadle resume in place of treadle {verb}, by {words}"
 
 
 async def _looked_up(one: Pending, state: RunState, journal: Journal | None) -> WaitingCall:

@@ -249,11 +249,13 @@ def require_one_kind_of_dependencies(tools: Mapping[str, Tool], deps_type: type 
             )
 
 
-def require_dependencies(tools: Mapping[str, Tool], deps: object) -> None:
+def require_dependencies(
+    tools: Mapping[str, Tool], deps: object, advice: str = "give the run some with deps=…"
+) -> None:
     """Refuses a run without dependencies where a tool, of an agent below too, says that it takes some."""
     for name, tool in _all_below(tools) if deps is None else ():
-        if tool.deps_types and not any(_is_below(type(None), one) for one in tool.deps_types):
-            raise Misuse(f"{name} takes dependencies of type {_named(tool.deps_types)}: give the run some with deps=…")
+        if tool.needs_deps:
+            raise Misuse(f"{name} takes dependencies of type {tool.needs_deps}: {advice}")
 
 
 def require_answers_that_fit(tools: Mapping[str, Tool], output: AnswerType) -> None:

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from treadle.agent import Agent
+from treadle.drivers.checks import require_dependencies
 from treadle.event_loop import running_loop
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
@@ -38,6 +39,8 @@ _TASK: Final = {
     "additionalProperties": False,
 }
 
+_NO_DEPS: Final = "a call over MCP has none; serve a tool that has its own, such as a method, tool(shop.order)"
+
 
 def server_of(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journal | None = None) -> "Server[Any]":
     """The official server of an agent or of tools, to be run over any transport of the official package.
@@ -47,7 +50,7 @@ def server_of(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journal | None
         journal: where the calls of tools are kept, each a run; an agent has its own.
 
     Raises:
-        Misuse: it is neither, or the official package is not installed.
+        Misuse: it is neither, a tool needs dependencies, or the official package is not installed.
     """
     try:
         from mcp.server.lowlevel import Server
@@ -139,6 +142,7 @@ def _offered(
 ) -> "tuple[Calls, Sequence[mcp_types.Tool], str]":
     """What carries calls out, the tools that are listed, and what the server calls itself."""
     if isinstance(what, Agent):
+        require_dependencies(what.tools, None, _NO_DEPS)
         name = what.name if _is_name(what.name) else "agent"
         calls = Calls(_telling(what), {name}, is_agent=True)
         spec = ToolSpec(name, what.as_tool(name).description, _TASK)
@@ -151,6 +155,7 @@ def _offered(
     if ends is not None:
         raise Misuse(f"{ends.name} has no function, and nobody waits for its result: it cannot be served")
     agent = Agent(Relay(), tools=tools, journal=journal, name="mcp", on_limit="stop", watch_progress=False)
+    require_dependencies(agent.tools, None, _NO_DEPS)
     calls = Calls(agent, set(agent.tools), is_agent=False)
     schemas = {name: form.schema for name, form in calls.forms.items()}
     return calls, [_listed(one.spec, one.effect, schemas.get(one.name)) for one in tools], "treadle"

@@ -45,6 +45,7 @@ def fields_of(function: Callable[..., Any], signature: Signature, arguments: Arg
         "is_async": signature.is_async,
         "injected": signature.injected,
         "deps_types": signature.deps_types,
+        "needs_deps": signature.needs_deps,
         "filled": tuple([(parameter.name, parameter.annotation) for parameter in signature.parameters]),
     }
 

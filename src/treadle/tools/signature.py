@@ -23,6 +23,7 @@ _ONCE_INJECTED = {
     "context": "ToolContext",
     "deps": "Injected[...]` with the type of the dependencies in it, such as `deps: Injected[Shop]",
 }
+_ANYTHING = (MISSING, Any, object)
 _CALL = "__call__"  # of an instance that can be called, where it is async or a generator
 
 
@@ -45,6 +46,7 @@ class Signature(Struct, frozen=True):
         parameters: those that the model fills, in order.
         injected: the parameters that are filled with the context or the dependencies.
         deps_types: the classes that those parameters say the dependencies to be, that of None among them.
+        needs_deps: the type of dependencies that a run must be given, as it is written; empty if it may be given none.
         open: whether it takes any further keyword (`**name`).
         returns: the type it returns; `MISSING` if it does not say, or says what cannot be resolved.
         is_async: whether calling it gives a coroutine.
@@ -56,6 +58,7 @@ class Signature(Struct, frozen=True):
     parameters: tuple[Parameter, ...]
     injected: tuple[tuple[str, Injection], ...]
     deps_types: tuple[type, ...]
+    needs_deps: str
     open: bool
     returns: Any
     is_async: bool
@@ -88,7 +91,7 @@ def read_signature(function: Callable[..., Any], described: Collection[str] | No
     parameters: list[Parameter] = []
     injected: list[tuple[str, Injection]] = []
     deps_types: list[type] = []
-    is_open = False
+    needs_deps, is_open = "", False
     for name, parameter in signature.parameters.items():
         if name in preset:
             continue
@@ -102,6 +105,7 @@ def read_signature(function: Callable[..., Any], described: Collection[str] | No
             _refuse_filled_twice(name, described or (), label)
             injected.append((name, kind))
             deps_types += _classes(deps, annotation)
+            needs_deps = needs_deps or ("" if parameter.default is None else _needed(deps, annotation))
         elif annotation is MISSING and (typed or name in _ONCE_INJECTED) and name not in (described or ()):
             raise BadTool(f"{label}: the parameter {name!r} has no type; {_fix_for_untyped(name)}")
         else:
@@ -116,6 +120,7 @@ def read_signature(function: Callable[..., Any], described: Collection[str] | No
         parameters=tuple(parameters),
         injected=tuple(injected),
         deps_types=tuple(dict.fromkeys(deps_types)),
+        needs_deps=needs_deps,
         open=is_open,
         returns=_returns(function, signature.return_annotation),
         is_async=_is_async(function),
@@ -217,10 +222,34 @@ def _classes(deps: Any, annotation: Any) -> list[type]:
 
     JSON's own types say nothing, as anything may be one of them.
     """
-    arms = _arms(typing.get_args(deps)[0] if typing.get_origin(deps) is Annotated else deps)
-    classes = [arm for arm in arms if isinstance(arm, type) and arm is not MISSING and arm.__module__ != "builtins"]
+    arms = _kinds_of(deps)
+    classes = [arm for arm in arms if isinstance(arm, type) and arm.__module__ != "builtins" and arm not in _ANYTHING]
     none = type(None)
     return [*classes, none] if classes and none in (*arms, *_arms(annotation)) else classes
+
+
+def _needed(deps: Any, annotation: Any) -> str:
+    """What the dependencies must be, as it is written; empty if none will do."""
+    arms = _kinds_of(deps)
+    if any(isinstance(arm, typing.TypeVar) or _is_none(arm) for arm in (*arms, *_arms(annotation))):
+        return ""
+    names = [arm.__name__ if isinstance(arm, type) else str(arm) for arm in arms]
+    return " or ".join(names).replace("typing.", "").replace("collections.abc.", "")
+
+
+def _kinds_of(deps: Any) -> tuple[Any, ...]:
+    return _arms(typing.get_args(deps)[0] if typing.get_origin(deps) is Annotated else deps)
+
+
+def _is_none(kind: Any) -> bool:
+    """Whether None is one of `kind`."""
+    if kind in (*_ANYTHING, None):
+        return True
+    try:
+        return issubclass(type(None), kind)
+    except TypeError:
+        # No class, such as `dict[str, int]`, or one that cannot be asked, as most protocols and typed dictionaries.
+        return False
 
 
 def _with_none(annotation: Any, default: Any) -> Any:

@@ -59,6 +59,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         is_async: whether the function is a coroutine function.
         injected: the function's parameters that are filled with the context or the dependencies.
         deps_types: the classes that those parameters say the dependencies to be, that of None among them.
+        needs_deps: the type of dependencies that a run must be given, as it is written; empty if it may be given none.
         filled: the function's parameters that the model fills, each with its type.
         effect: "read" (may run beside others and again), "idempotent" (may run again with the same key), "write"
             (once).
@@ -92,6 +93,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
     is_async: bool = False
     injected: tuple[tuple[str, Injection], ...] = ()
     deps_types: tuple[type, ...] = ()
+    needs_deps: str = ""
     filled: tuple[tuple[str, Any], ...] = ()
     effect: Effect = "write"
     says_effect: bool = False
