@@ -270,6 +270,9 @@ UNREADABLE = [
     ('{"jsonrpc": "2.0", "id": "x", "method": "x", "params": {"name": "\\ud800"}}', {"x"}, "Invalid JSON: "),
     ('[{"jsonrpc": "2.0", "id": 70, "method": "ping"}, {"id": 80, "method": "ping"}, {"method": "x"}, 5]', {70, 80},
      "write each on a line of its own"),
+    ('{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', {None}, "Invalid JSON: "),
+    ('{"jsonrpc": "2.0", "id": 70, "method": "ping", "params": {"name": "M\udcfcller"}}', {70}, "Invalid JSON: "),
+    (f'{{"jsonrpc": "2.0", "id": 70, "method": "x", "params": {"[" * 9_999}{"]" * 9_999}}}', {None}, "Invalid JSON: "),
     ("no message", set(), ""),
     ('{"id": 70, "result": NaN}', set(), ""),
     ("[]", set(), ""),
@@ -287,10 +290,11 @@ def test_a_request_that_cannot_be_read_is_answered(tmp_path: Path, stem: Stem | 
     """It was passed over, and its client waited for an answer. A call behind each shows what was said before it."""
     with served(stem, tmp_path) as server:
         for line, refused, words in UNREADABLE:
-            server.input.write(line.encode() + b"\n")
-            server.calls("ship", item=line, seconds=0)
+            server.input.write(line.encode("utf-8", "surrogateescape") + b"\n")
+            item = ascii(line)[:200]
+            server.calls("ship", item=item, seconds=0)
             told = [server.hears() for _ in range(len(refused) + 1)]
-            assert [one["result"]["content"][0]["text"] for one in told if "result" in one] == [f"shipped {line}"], line
+            assert [one["result"]["content"][0]["text"] for one in told if "result" in one] == [f"shipped {item}"], line
             assert {one["id"] for one in told if "error" in one} == refused, line
             assert all(words in one["error"]["message"] for one in told if "error" in one), line
         assert server.hears_to_the_end() == {}

@@ -2,12 +2,14 @@
 
 The official package reads it in a thread that nothing can cancel: told to stop, a server waited until its client said
 one thing more. So the file with the number 0 is one end of a pair of sockets, into whose other end a thread of our own
-passes on what comes.
+passes on what comes. What of it is no UTF-8 becomes an escape of JSON that stands for no text, so that the message is
+refused: the package would have put other letters in its place, and a call been made with these.
 """
 
 import os
 import socket
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Thread
@@ -31,10 +33,12 @@ def ending_input() -> Iterator[Callable[[], None]]:
             into.shutdown(socket.SHUT_WR)
 
     def pass_on() -> None:
+        text = getincrementaldecoder("utf-8")("surrogateescape")
         try:
             with suppress(OSError), into:
                 while piece := os.read(outside, _PIECE):
-                    into.sendall(piece)
+                    into.sendall(text.decode(piece).encode("utf-8", "backslashreplace"))
+                into.sendall(text.decode(b"", final=True).encode("utf-8", "backslashreplace"))
         finally:
             os.close(outside)
 

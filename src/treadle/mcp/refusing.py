@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, get_args
 
+from treadle.context.storable import storable_text
+
 _BATCH: Final = "several messages in one are not taken: write each on a line of its own"
 
 _NUMBERED: Final = "a request has an id, which is a text or a whole number: nothing was done"
@@ -40,12 +42,16 @@ def refusals(error: Exception) -> Sequence[Any]:
             where = ".".join(map(str, first["loc"][1:]))
             found, code, why = next(whole, None), INVALID_REQUEST, f"{where}: {first['msg']}"
     each = found if isinstance(found, list) else [found]
-    numbers = [one.get("id") for one in each if isinstance(one, dict) and "method" in one]
-    return [
-        JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=code, message=why))
-        for number in numbers
-        if isinstance(number, str | int) and not isinstance(number, bool)
-    ]
+    numbers = [one["id"] for one in each if isinstance(one, dict) and {"method", "id"} <= one.keys()]
+    error_data = ErrorData(code=code, message=why)
+    return [JSONRPCError(jsonrpc="2.0", id=_as_answered(number), error=error_data) for number in numbers]
+
+
+def _as_answered(number: Any) -> int | str | None:
+    """The id that an answer has; None where none can have it, such as a text with half of a pair of surrogates."""
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        return None
+    return number if isinstance(number, int) or storable_text(number) == number else None
 
 
 def unnumbered(message: Any, *, has_number: bool = False) -> Sequence[Any]:
@@ -89,5 +95,8 @@ def _requests() -> frozenset[str]:
 def _read(line: Any) -> Any:
     try:
         return json.loads(line)
-    except (TypeError, ValueError, RecursionError):
+    except RecursionError:
+        # Nested so deep it is more than junk, and somebody may wait.
+        return {"method": None, "id": None}
+    except (TypeError, ValueError):
         return None
