@@ -223,6 +223,33 @@ async def test_a_scope_of_anyio_knows_its_cancellation_whatever_comes_with_it() 
     assert line.stop.reason == "cancelled"
 
 
+@pytest.mark.parametrize("below", [False, True])
+async def test_a_scope_of_anyio_has_what_a_tool_does_to_clean_up_waited_for(below: bool) -> None:
+    """It cancels at every turn of the loop: a payment that was to be taken back was not."""
+    begun, done = asyncio.Event(), []
+
+    @tool
+    async def pay() -> str:
+        """Pays."""
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            done.append("taken back")
+        return "paid"
+
+    agent = Agent(ScriptedModel([[("pay", {})], "never"]), tools=[pay])
+    if below:
+        agent = Agent(ScriptedModel([[("teller", {"task": "pay"})], "never"]), tools=[agent.as_tool("teller")])
+    async with anyio.create_task_group() as group:
+        group.start_soon(agent.run, "go")
+        await begun.wait()
+        group.cancel_scope.cancel()
+    assert done == ["taken back"]
+
+
 @pytest.mark.parametrize("alone", [True, False])
 def test_no_further_call_of_a_reply_is_made_where_the_one_before_kept_the_cancellation_to_itself(alone):
     made, tasks = [], []

@@ -3,8 +3,10 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, Final, TypeVar
+
+import anyio
 
 from treadle.drivers.own_context import in_own_context
 from treadle.kernel.events import Queued
@@ -82,7 +84,7 @@ class Driven:
         # It is waited for right here, and a second cancellation reaches it too, which a group keeps to itself.
         own = asyncio.get_running_loop().create_task(held())
         try:
-            await own
+            await _ended(own)
         except asyncio.CancelledError:
             if begun and not failure:
                 raise
@@ -197,6 +199,26 @@ class Driven:
             await self.forgive()
             raise
         return value
+
+
+async def _ended(own: asyncio.Task[None]) -> None:
+    """Waits until `own` has ended, and tells it each time that this task is cancelled.
+
+    Raises:
+        asyncio.CancelledError: `own` had ended, or had not begun.
+    """
+    heard = False
+    while not own.done():
+        try:
+            # anyio cancels again at every turn of the loop, which would end what a tool does to clean up, unless it is
+            # told that it was heard.
+            with anyio.CancelScope(shield=True) if heard else nullcontext():
+                await asyncio.wait([own])
+        except asyncio.CancelledError as error:
+            if not own.cancel(*error.args):
+                raise
+            heard = True
+    await own
 
 
 def is_closed(task: asyncio.Task[Any] | None) -> bool:
