@@ -85,6 +85,16 @@ async def test_of_what_is_no_tool_is_told_what_is_wrong():
         await evil.listed()
 
 
+@pytest.mark.parametrize(
+    "schema", [{"$ref": "#/$defs/none"}, {"$ref": "http://x/y"}, {"$schema": "http://x/y"}], ids=str
+)
+async def test_a_tool_of_which_no_result_could_be_held_against_its_schema_is_left_out(schema, caplog):
+    """It was called, and whatever it gave was lost."""
+    script = f"def listed(params): return {{'tools': [tool(outputSchema={{'type': 'object', **{schema}}}), tool('u')]}}"
+    assert [one.name for one in await server(script).listed()] == ["evil__u"]
+    assert "evil is left out: evil__t: the output schema is not a valid JSON Schema: " in caplog.text
+
+
 async def test_a_list_that_grows_while_a_run_is_under_way_changes_nothing(caplog):
     script = """
 many = 1

@@ -285,7 +285,9 @@ async def test_two_requests_under_way_with_one_number_are_not_taken_for_each_oth
                     await anyio.wait_all_tasks_blocked()
                     go_on.set()
                 await calls(client, 7, "rod", told)
+                rest = await client.get("/mcp", headers={"last-event-id": "7"})
     assert made == ["nut", "pin", "rod"]
+    assert (rest.status_code, "nothing is kept of an answer" in rest.text) == (400, True)
     assert all(f"shipped {item}" in told[item][1] for item in made)
     for item, number in (("bolt", '"7"'), ("screw", "7")):
         assert told[item][0] == 400

@@ -257,11 +257,16 @@ async def test_a_purchase_whose_server_was_killed_is_made_once_however_often_it_
         assert [one.status for one in await journal.list(9)] == ["waiting"]
 
 
-async def test_a_client_that_fails_to_ask_its_person_is_told_that_the_run_waits():
+@pytest.mark.parametrize(
+    "answer",
+    [types.ErrorData(code=-1, message="there is nobody"), types.ElicitResult.model_construct(action="perhaps")],
+    ids=["an error", "no answer"],
+)
+async def test_a_client_that_fails_to_ask_its_person_is_told_that_the_run_waits(answer):
     """It was told that the call had failed."""
 
     async def fails(context, params):
-        return types.ErrorData(code=-1, message="there is nobody")
+        return answer
 
     till, journal = Till(needs_approval=True), MemoryJournal()
     async with Client(server_of([till.pay], journal=journal), mode="legacy", elicitation_callback=fails) as client:

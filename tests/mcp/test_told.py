@@ -96,3 +96,12 @@ async def test_a_call_that_was_served_replays_as_it_was():
 async def test_a_step_by_hand_is_still_told_as_one_step():
     result = await Agent(ScriptedModel([[("add", {"a": 1, "b": 2})]]), tools=[add]).step("one and two?")
     assert (result.stop.reason, result.stop.detail[:16]) == ("max_steps", "one step was mad")
+
+
+async def test_a_call_that_is_too_long_is_refused_as_that():
+    """Its client was told that an agent had stopped, with an error of its model."""
+    journal = MemoryJournal()
+    async with Client(server_of(TOOLS, journal=journal)) as client:
+        found = await client.call_tool("add", {"a": "1" * 2_000_000, "b": 2})
+    assert (found.is_error, await journal.list(9)) == (True, [])
+    assert "the arguments have more than 2,000,000 characters" in found.content[0].text

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from treadle.context.storable import storable_text
 from treadle.kernel.messages import ListedTool
 from treadle.mcp.naming import LONGEST, tool_names
+from treadle.mcp.results import require_schema
 from treadle.mcp.secrets import Secrets
 from treadle.tools import BadTool, Effect
 from treadle.tools.arguments import from_json_schema
@@ -81,6 +82,8 @@ class Reader:
             listed = self._listed(names[remote], tool)
             try:
                 from_json_schema(listed.name, listed.input_schema, None, "")
+                # Else it would be called, and what it gave could not be used.
+                require_schema(listed.name, listed.output_schema)
             except BadTool as error:
                 _log.warning("a tool of the server %s is left out: %s", self._server, error)
                 continue

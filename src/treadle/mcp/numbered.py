@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from treadle.mcp.refusing import taken, unnumbered
+from treadle.mcp.refusing import nothing_kept, taken, unnumbered
 
 _LONGEST: Final = 4 * 1024 * 1024
 """Bytes of a message that is looked at; the official package takes no longer one."""
@@ -21,7 +21,8 @@ Send = Callable[[Scope], Awaitable[None]]
 
 
 class Numbered:
-    """Refuses a request that has no number, or one that another under way has in the same session.
+    """Refuses a request that has no number, or one that another under way has in the same session, and one that goes on
+    with an answer that was cut off.
 
     All else is the application's.
 
@@ -37,6 +38,10 @@ class Numbered:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
+        if scope["type"] == "http" and any(name == b"last-event-id" for name, _ in scope.get("headers", ())):
+            # The official package gave no answer at all, where nothing is kept.
+            await _refuse(nothing_kept(), send)
+            return
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return

@@ -83,6 +83,14 @@ def taken(number: int | str) -> Any:
     return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=INVALID_REQUEST, message=why))
 
 
+def nothing_kept() -> Any:
+    """An error for a client that wants the rest of an answer which was cut off."""
+    from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError
+
+    why = "nothing is kept of an answer that was cut off: ask again, with the key of the call if it had one"
+    return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=why))
+
+
 @cache
 def _requests() -> frozenset[str]:
     """The methods by which a client asks something."""

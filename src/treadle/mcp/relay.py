@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator
 from decimal import Decimal
 from typing import Any
 
+from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, ToolCall, Usage, UserMessage
+from treadle.models.bounds import LONGEST_REPLY
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest
 
 CALL_ID = "call"
@@ -32,7 +34,13 @@ class Relay:
 
 
 def asked(tool: str, arguments: Any) -> str:
-    """A call, as it is said to the relay."""
+    """A call, as it is said to the relay.
+
+    Raises:
+        Misuse: it is longer than a model may say.
+    """
+    if len(json.dumps(arguments)) + len(tool) > LONGEST_REPLY:
+        raise Misuse(f"the arguments have more than {LONGEST_REPLY:,} characters as JSON in ASCII: nothing was done")
     return json.dumps({"tool": tool, "arguments": arguments}, ensure_ascii=False)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.messages import Content, File, Image, Text
 from treadle.mcp.secrets import Secrets
-from treadle.tools import ToolResult
+from treadle.tools import BadTool, ToolResult
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -53,6 +53,22 @@ def require_fitting(found: "CallToolResult", schema: Any) -> None:
     wrong = next(jsonschema_rs.validator_for(schema, offline=True).iter_errors(found.structured_content), None)
     if wrong is not None:
         raise ValueError(wrong.message)
+
+
+def require_schema(tool: str, schema: Any) -> None:
+    """Refuses a tool of which no result could be held against what the server says that it gives.
+
+    Raises:
+        BadTool: `schema` is none, or refers to another document.
+    """
+    import jsonschema_rs
+
+    try:
+        if schema is not None:
+            jsonschema_rs.validator_for(schema, offline=True)
+    except ValueError as error:
+        (words, *_) = str(error).splitlines() or [""]
+        raise BadTool(f"{tool}: the output schema is not a valid JSON Schema: {words[:300]}") from error
 
 
 def parts_of(block: Any, secrets: Secrets) -> Sequence[Content]:

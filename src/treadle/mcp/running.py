@@ -17,6 +17,7 @@ from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.journal import JournalConflict
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text, ToolMessage
+from treadle.mcp.failing import told_of as wrong_with
 from treadle.mcp.forms import NO_ANSWER, answer_in, form_for
 from treadle.mcp.keyed import in_words_of, key_in, known, run_once
 from treadle.mcp.progress import News, Watch, tell
@@ -94,11 +95,12 @@ class Calls:
                     return self._asks(params, result)
                 try:
                     found = {one.call_id: await _elicited(context, one) for one in _askable(result.pending)}
-                except MCPError as error:
+                except (MCPError, ValueError) as error:
+                    # An answer that is none says neither yes nor no.
                     _log.warning(
                         "run %s waits: the client was to ask its person, and answers: %.500s",
                         result.run_id,
-                        error,
+                        wrong_with(error),
                         extra={"run_id": result.run_id, "agent": self._agent.name},
                     )
                     break
