@@ -151,6 +151,23 @@ async def test_a_program_that_never_stops_writing_is_ended(said, monkeypatch):
     assert quiet()
 
 
+async def test_what_a_program_says_on_its_standard_error_for_weeks_does_not_fill_the_disk(monkeypatch):
+    monkeypatch.setattr("treadle.mcp.program.MOST_KEPT", 100_000)
+    monkeypatch.setattr("treadle.mcp.program.LOOKS", 0.01)
+    script = """
+def called(params):
+    for _ in range(3):
+        print("x" * 150_000, file=sys.stderr, flush=True)
+        for _ in range(1000):
+            if (kept := os.fstat(2).st_size) < 100_000:
+                break
+            time.sleep(0.01)
+    print("the end", file=sys.stderr, flush=True)
+    return {"content": [{"type": "text", "text": str(kept)}]}
+"""
+    assert int(shown(await calling(server(script)).run("go"))) < 100_000
+
+
 @pytest.mark.parametrize(
     "result",
     [

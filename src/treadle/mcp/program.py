@@ -35,6 +35,12 @@ MOST_SAID: Final = 500
 
 _LOOKED_AT: Final = 1_000_000
 
+MOST_KEPT: Final = 20_000_000
+"""Bytes of what it says there that are kept on disk."""
+
+LOOKS: Final = 5.0
+"""Seconds between two looks at how much that is."""
+
 PATIENCE: Final = 2.0
 """Seconds that it is given to end by itself, and again after it was told to."""
 
@@ -97,18 +103,19 @@ async def spoken_to(command: Command, said: Said) -> AsyncIterator[tuple[Any, An
                 stderr=errors,
                 start_new_session=sys.platform != "win32",
             )
-        async with _streams(process) as streams:
+        async with _streams(process, errors) as streams:
             yield streams
 
 
 @asynccontextmanager
-async def _streams(process: Process) -> AsyncIterator[tuple[Any, Any]]:
+async def _streams(process: Process, errors: IO[bytes]) -> AsyncIterator[tuple[Any, Any]]:
     heard: tuple[MemoryObjectSendStream[Any], MemoryObjectReceiveStream[Any]]
     asked: tuple[MemoryObjectSendStream[Any], MemoryObjectReceiveStream[Any]]
     heard, asked = anyio.create_memory_object_stream(0), anyio.create_memory_object_stream(0)
     async with anyio.create_task_group() as group, process:
         group.start_soon(_hear, process, heard[0])
         group.start_soon(_ask, process, asked[1], heard[0])
+        group.start_soon(_forget, errors)
         try:
             yield heard[1], asked[0]
         finally:
@@ -117,6 +124,16 @@ async def _streams(process: Process) -> AsyncIterator[tuple[Any, Any]]:
                     stream.close()
                 await _ended(process)
             group.cancel_scope.cancel()
+
+
+async def _forget(errors: IO[bytes]) -> None:
+    """Empties now and then what it is said to: a program that is held for weeks would fill the disk."""
+    while True:
+        await anyio.sleep(LOOKS)
+        if os.fstat(errors.fileno()).st_size > MOST_KEPT:
+            # The place that it writes to is this one's, too.
+            os.lseek(errors.fileno(), 0, os.SEEK_SET)
+            os.ftruncate(errors.fileno(), 0)
 
 
 async def _hear(process: Process, heard: "MemoryObjectSendStream[SessionMessage]") -> None:
