@@ -10,7 +10,7 @@ pytest.importorskip("mcp")
 from mcp import Client
 from pydantic import BaseModel, ConfigDict, Field
 
-from treadle import Agent, Limits, MemoryJournal, ToolError, ToolResult, external_tool, handoff, tool
+from treadle import Agent, File, Image, Limits, MemoryJournal, ToolError, ToolResult, external_tool, handoff, tool
 from treadle.mcp import MCPServer, server_of
 from treadle.mcp.secrets import Secrets
 from treadle.testing import ScriptedModel
@@ -125,6 +125,20 @@ async def test_one_treadle_gives_it_to_another():
     assert result.steps[0].calls[0].app == {"no": 7, "lines": [{"text": "nut", "price": "2.50"}]}
 
 
+async def test_a_file_of_one_treadle_has_its_name_with_another():
+    """The address was none, and what followed a "/" or a "#" in the name was all of it, or lost."""
+    bill = File(b"5", None, "text/plain", "bill #7 of 1/2.txt")
+
+    @tool(effect="read")
+    def bills() -> list[Any]:
+        """Gives a bill."""
+        return [bill]
+
+    server = MCPServer("shop", lambda _: of(server_of([bills])), Secrets({}), "in memory", {})
+    result = await Agent(ScriptedModel([[("shop__bills", {})], "done"]), tools=[server]).run("go")
+    assert result.steps[0].calls[0].result.content == (bill,)
+
+
 def of(served: Any) -> Any:
     import runpy
     from pathlib import Path
@@ -192,6 +206,12 @@ def whatever() -> ToolResult:
     return ToolResult("a", {"a": 1})
 
 
+@tool(effect="read")
+def pictured() -> list[Any]:
+    """Gives words and a picture."""
+    return ["a nut", Image(b"i")]
+
+
 async def given(one: Any, mode: str) -> tuple[Any, Any]:
     """What is listed of the tool's results, and what a call of it gives."""
     async with Client(server_of([one]), mode=mode) as client:
@@ -228,8 +248,9 @@ async def test_a_result_that_is_not_of_the_form_is_an_error_which_shows_it(one, 
     assert (len(found.content) == 2) == (one is not breaks)
 
 
-@pytest.mark.parametrize("one", [words, whatever], ids=lambda one: one.name)
-async def test_nothing_is_listed_of_a_tool_that_may_give_any_text(one):
+@pytest.mark.parametrize("one", [words, whatever, pictured], ids=lambda one: one.name)
+async def test_nothing_is_listed_of_a_tool_that_may_give_any_text_or_any_list(one):
+    """What is a picture was told as an error, of a call that was made."""
     schema, found = await given(one, "auto")
     assert (schema, found.structured_content, found.is_error) == (None, None, False)
 

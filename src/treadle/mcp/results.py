@@ -4,6 +4,7 @@ import base64
 import binascii
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from treadle.kernel.messages import Content, File, Image, Text
 from treadle.mcp.secrets import Secrets
@@ -94,7 +95,7 @@ def resource_parts(resource: Any, secrets: Secrets) -> Sequence[Content]:
     uri, text = str(resource.uri), getattr(resource, "text", None)
     if text is not None:
         return [Text(secrets.hidden(f"[resource {uri}]\n{text}"))]
-    return [_media(resource.blob, resource.mime_type, uri.rpartition("/")[2] or "resource", secrets)]
+    return [_media(resource.blob, resource.mime_type, unquote(uri.rpartition("/")[2]) or "resource", secrets)]
 
 
 def _media(data: str, kind: str | None, name: str, secrets: Secrets) -> Content:

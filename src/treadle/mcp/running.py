@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import anyio
 
@@ -348,7 +349,7 @@ def _block(part: Content) -> Any:
             return mcp_types.AudioContent(type="audio", data=base64.b64encode(data).decode(), mime_type=kind)
         case File(data=data, media_type=kind, name=name) if data is not None:
             blob = mcp_types.BlobResourceContents(
-                uri=f"file:///{name}", mime_type=kind, blob=base64.b64encode(data).decode()
+                uri=f"file:///{quote(name, '')}", mime_type=kind, blob=base64.b64encode(data).decode()
             )
             return mcp_types.EmbeddedResource(type="resource", resource=blob)
         case Image(url=url) | File(url=url):

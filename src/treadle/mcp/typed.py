@@ -20,7 +20,8 @@ from treadle.tools.arguments import schema_of_result
 
 _LONGEST_FAULT: Final = 500
 
-_ANY_TEXT: Final = "a text that is of no form"
+_ANY: Final = "a text that is of no form", ["a text", 0.5, {"a name": None}]
+"""What has a form only where that takes any text, or any list: images and files may be in one."""
 
 
 class Form:
@@ -55,6 +56,14 @@ class Form:
             raise ValueError(wrong.message[:_LONGEST_FAULT])
         return data
 
+    def takes(self, value: Any) -> bool:
+        """Whether `value` has the form."""
+        try:
+            self.content(value)
+        except ValueError:
+            return False
+        return True
+
 
 def form_of(schema: Json | None) -> Form | None:
     """The form of what has that JSON Schema; None if it has none that JSON Schema can tell."""
@@ -67,15 +76,11 @@ def form_of(schema: Json | None) -> Form | None:
 
 
 def form_of_results(tool: Tool) -> Form | None:
-    """The form of what the tool gives; None if it may give any text, which can be read in one way only as it is."""
+    """The form of what the tool gives; None if it may give any text, which can be read in one way only as it is, or any
+    list, which may be one of parts that are no JSON.
+    """
     found = form_of(tool.spec.output_schema)
-    if found is None:
-        return None
-    try:
-        found.content(_ANY_TEXT)
-    except ValueError:
-        return found
-    return None
+    return None if found is None or any(found.takes(one) for one in _ANY) else found
 
 
 def content_of(form: Form, given: str | Sequence[Content]) -> Json:
