@@ -129,8 +129,13 @@ async def _over_http(app: Any, port: int) -> None:
             lines.are_last = True
             async with anyio.create_task_group() as beside:
                 beside.start_soon(self._ends_streams)
-                await super().shutdown(sockets)
+                # What a call does to clean up may take for ever.
+                with anyio.move_on_after(GRACE + _LAST_WORDS):
+                    await super().shutdown(sockets)
                 beside.cancel_scope.cancel()
+            if self.force_exit:
+                with anyio.move_on_after(_LAST_WORDS):
+                    await self.lifespan.shutdown()
             left = [*self.server_state.tasks]
             for task in left:
                 task.cancel()
