@@ -70,7 +70,13 @@ from treadle import tool
 async def ship(seconds: float) -> str:
     \"\"\"Ships an item, and says when.\"\"\"
     Path("begun").touch()
-    await asyncio.sleep(seconds)
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        Path("cancelled").touch()
+        await asyncio.sleep(10)
+        Path("cleaned").touch()
+        raise
     return "shipped"
 """
 SHORT = "import treadle.mcp.outstanding as o; o.GRACE = 3.0;from treadle.cli import main; main()"
@@ -96,6 +102,8 @@ def test_a_server_that_is_told_to_stop_waits_for_calls_and_says_so_alone(tmp_pat
     said = "waiting up to 3 s for the calls under way, then they are cancelled"
     assert rest == (said if told is signal.SIGTERM else f"{said}\n\ninterrupted")
     assert asyncio.run(ends(journal)) == ["answered" if seconds == 1 else "cancelled"]
+    # What it does to clean up has a bound of its own.
+    assert ((tmp_path / "cancelled").exists(), (tmp_path / "cleaned").exists()) == (seconds == 60, False)
 
 
 async def ends(journal: Path) -> list[str]:

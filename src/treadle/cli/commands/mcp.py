@@ -136,12 +136,12 @@ async def _over_http(app: Any, port: int) -> None:
             if self.force_exit:
                 with anyio.move_on_after(_LAST_WORDS):
                     await self.lifespan.shutdown()
-            left = [*self.server_state.tasks]
-            for task in left:
-                task.cancel()
-            if left:
-                # They have their runs to end.
-                await asyncio.wait(left, timeout=_LAST_WORDS)
+            # They have their runs to end; once more, as what they do to clean up may take for ever.
+            for left in ([*self.server_state.tasks], asyncio.all_tasks() - {asyncio.current_task()}):
+                for task in left:
+                    task.cancel()
+                if left:
+                    await asyncio.wait(left, timeout=_LAST_WORDS)
 
         async def _ends_streams(self) -> None:
             """Ends what is open for news once nothing else is under way: it would be waited for."""
