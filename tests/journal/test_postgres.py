@@ -12,6 +12,7 @@ import pytest
 from postgres_server import Server
 
 from treadle.journal import JournalConflict, JournalDamaged, JournalUnavailable, PostgresJournal, UnknownRun
+from treadle.journal.holder import this_process
 from treadle.journal.postgres import connection
 from treadle.journal.postgres import journal as postgres_journal
 from treadle.kernel.errors import Misuse
@@ -85,6 +86,11 @@ def test_what_names_no_database_is_refused_without_being_told(dsn: str) -> None:
         PostgresJournal(dsn)
     assert "hunter2" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_the_schema_that_commands_take_in_an_address_is_told_of() -> None:
+    with pytest.raises(Misuse, match="give schema='NAME' beside the address"):
+        PostgresJournal("postgresql://a@h/d?schema=agents&sslmode=require")
 
 
 def test_its_name_has_no_password() -> None:
@@ -270,6 +276,10 @@ async def test_a_database_that_only_reads_by_default_is_written_all_the_same(
     async with PostgresJournal(f"{server.dsn()} options='{odd}'", schema=schema) as journal:
         await journal.append("r", 0, [started()])
         assert len(await journal.list()) == 1
+        assert await journal.hold("r", mine := this_process("mine"), 60.0) is None
+        assert await asyncio.wrap_future(journal.beat(["r"], mine, 60.0)) == []
+        await journal.entitle("u", "c", "tea")
+        assert await journal.titles("u", ["c"]) == {"c": "tea"}
 
 
 async def test_a_group_larger_than_a_transaction_is_stored_in_several(

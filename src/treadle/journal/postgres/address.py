@@ -6,6 +6,7 @@ from typing import NamedTuple
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from treadle.journal.addresses import apart_from_schema
 from treadle.kernel.errors import Misuse
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,49}")
@@ -25,6 +26,8 @@ _PATIENT = {
 _SIGNS = "in a user or password write @ as %40, / as %2F, : as %3A; and a port is a number"
 
 _FORM = "give postgresql://user:password@host:port/database, or libpq's words: host=… dbname=… user=…"
+
+_APART = "only commands take a schema in it: leave it out, and give schema='NAME' beside the address"
 
 
 class Address(NamedTuple):
@@ -63,7 +66,8 @@ def address_of(dsn: str, schema: str) -> Address:
     try:
         given = conninfo_to_dict(dsn)
     except ProgrammingError:
-        raise Misuse(f"this is not the address of a PostgreSQL database; {_FORM}") from None
+        form = _FORM if apart_from_schema(dsn)[1] is None else _APART
+        raise Misuse(f"this is not the address of a PostgreSQL database; {form}") from None
     host = str(given.get("host") or given.get("hostaddr") or "")
     user, port = given.get("user"), str(given.get("port") or "")
     # A password that was not written as it should be ends up in its neighbours.
