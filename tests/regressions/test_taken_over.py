@@ -20,6 +20,9 @@ What was found, and the test that holds it:
   -> test_what_is_fed_meanwhile_is_handed_over_once, test_a_journal_may_tell_of_later_events_first
 - a call that had begun early, and was under way when the process died, was not counted
   -> test_an_early_call_that_was_lost_counts
+- a process whose budget did not answer for a while set its next call aside over what the run's new owner had there:
+  the last reply was not counted, and the rest stayed set aside for ever
+  -> test_who_lost_a_run_while_its_budget_did_not_answer_sets_nothing_aside_for_it
 """
 
 import asyncio
@@ -30,8 +33,9 @@ import pytest
 from msgspec.structs import replace
 from play import copied, within
 
-from treadle import Agent, Journal, MemoryJournal, Misuse, Usage, tool
+from treadle import Agent, Budget, Journal, MemoryJournal, Misuse, ModelSettings, SqliteJournal, Usage, tool
 from treadle.drivers.heartbeat import Lease
+from treadle.drivers.purse.rows import BudgetLost
 from treadle.drivers.recorder import Recorder
 from treadle.journal import JournalConflict, JournalUnavailable
 from treadle.kernel.events import RunFinished, RunResumed, RunStarted, StepPrepared, ToolStarted
@@ -349,3 +353,61 @@ async def test_a_journal_may_tell_of_later_events_first():
         journal.handed[0][1].set_result(None)
         await within(written)
     assert recorder.saved == 2
+
+
+class Silent:
+    """The place of a budget that does not answer for a while."""
+
+    def __init__(self, store):
+        self._store, self.is_silent = store, False
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def change(self, *given):
+        if self.is_silent:
+            raise BudgetLost("nobody answers", where="here")
+        return self._store.change(*given)
+
+
+async def test_who_lost_a_run_while_its_budget_did_not_answer_sets_nothing_aside_for_it(tmp_path):
+    looked, at_work, may_reply = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    def budget():
+        return Budget(tokens=10_000, path=tmp_path / "spent.db")
+
+    async def other(request):
+        if request.step < 2:
+            return [("look", {})]
+        at_work.set()
+        await may_reply.wait()
+        return "done"
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Looks."""
+        silent.is_silent = True
+        looked.set()
+        return "seen"
+
+    def agent(turns, journal, budget):
+        model = ScriptedModel(turns, usage=Usage(10, 5))
+        return Agent(model, tools=[look], settings=ModelSettings(max_tokens=20), journal=journal, budget=budget)
+
+    async with SqliteJournal(tmp_path / "runs.db") as one, SqliteJournal(tmp_path / "runs.db") as another:
+        mine, theirs = budget(), budget()
+        mine.ledger.store = silent = Silent(mine.ledger.store)
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(_outcome(agent([[("look", {})], "late"], one, mine).run("go")))
+            await within(looked.wait())
+            (run,) = await another.list()
+            second = group.create_task(agent(other, another, theirs).resume(run.run_id, takeover=True))
+            await within(at_work.wait())
+            silent.is_silent = False
+            assert isinstance(await within(first), JournalConflict)
+            may_reply.set()
+            result = await within(second)
+        spent = theirs.spent()
+        assert (spent.tokens, spent.held_tokens) == (result.usage.total_tokens, 0)
+        mine.close()
+        theirs.close()

@@ -42,7 +42,8 @@ class Share:
         self._earlier_days = taken_up and budget.per == "day"
         # For whom a run works stands in its row, and nowhere else.
         self._is_said = taken_up or budget.per not in ("user", "conversation")
-        # When its journal was last asked whose the run is.
+        # The row of which it was not sure that it was this process's to set, and when the journal was asked about it.
+        self._doubted: Row | None = None
         self._asked = -inf
         self.budgets = [budget]
 
@@ -161,13 +162,17 @@ class Share:
 
     def _admit(self, found: Row | None) -> None:
         """Raises where the run may be another's: what that one has used since would be forgotten here."""
-        lease, left = self.run.lease, self._left()
+        lease = self.run.lease
         if lease is None:
             return
         lease.require()
-        is_as_left = None in (found, left) or found == left
-        if (is_as_left and lease.is_sure) or steady() - self._asked < lease.held.seconds:
+        # Of a row that may have been set or not, for all that was heard of it, nobody can say whose it is.
+        is_as_left = found is None or self._written is None or found == self._left()
+        if is_as_left and lease.is_sure:
             return
+        if found == self._doubted and steady() - self._asked < lease.held.seconds:
+            return
+        self._doubted = found
         raise RunInDoubt(self._confirm)
 
     async def _confirm(self) -> None:
