@@ -20,9 +20,9 @@ What was found, and the test that holds it:
   -> test_what_is_fed_meanwhile_is_handed_over_once, test_a_journal_may_tell_of_later_events_first
 - a call that had begun early, and was under way when the process died, was not counted
   -> test_an_early_call_that_was_lost_counts
-- a process whose budget did not answer for a while set its next call aside over what the run's new owner had there:
+- a process whose budget did not answer for a while told it of a run over what its new owner had there by then:
   the last reply was not counted, and the rest stayed set aside for ever
-  -> test_who_lost_a_run_while_its_budget_did_not_answer_sets_nothing_aside_for_it
+  -> test_who_lost_a_run_while_its_budget_did_not_answer_changes_nothing_there
 """
 
 import asyncio
@@ -33,8 +33,20 @@ import pytest
 from msgspec.structs import replace
 from play import copied, within
 
-from treadle import Agent, Budget, Journal, MemoryJournal, Misuse, ModelSettings, SqliteJournal, Usage, tool
+from treadle import (
+    Agent,
+    Budget,
+    Journal,
+    MemoryJournal,
+    Misuse,
+    ModelSettings,
+    RunResult,
+    SqliteJournal,
+    Usage,
+    tool,
+)
 from treadle.drivers.heartbeat import Lease
+from treadle.drivers.purse import telling
 from treadle.drivers.purse.rows import BudgetLost
 from treadle.drivers.recorder import Recorder
 from treadle.journal import JournalConflict, JournalUnavailable
@@ -359,55 +371,61 @@ class Silent:
     """The place of a budget that does not answer for a while."""
 
     def __init__(self, store):
-        self._store, self.is_silent = store, False
+        self._store, self.is_silent, self.was_asked = store, False, asyncio.Event()
 
     def __getattr__(self, name):
         return getattr(self._store, name)
 
     def change(self, *given):
         if self.is_silent:
+            self.was_asked.set()
             raise BudgetLost("nobody answers", where="here")
         return self._store.change(*given)
 
 
-async def test_who_lost_a_run_while_its_budget_did_not_answer_sets_nothing_aside_for_it(tmp_path):
-    looked, at_work, may_reply = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    def budget():
-        return Budget(tokens=10_000, path=tmp_path / "spent.db")
+@pytest.mark.parametrize("waits", [False, True])
+async def test_who_lost_a_run_while_its_budget_did_not_answer_changes_nothing_there(tmp_path, monkeypatch, waits):
+    """It was about to set its next call aside, or to tell what it had used before a person is waited for."""
+    monkeypatch.setattr(telling, "LAST_WORD", 60.0)
+    at_work, may_reply = asyncio.Event(), asyncio.Event()
 
     async def other(request):
-        if request.step < 2:
+        if request.step < 2 - waits:
             return [("look", {})]
         at_work.set()
         await may_reply.wait()
         return "done"
 
-    @tool(effect="read")
+    async def own(request):
+        silent.is_silent = waits
+        return "late" if request.step else [("look", {})]
+
+    @tool(effect="read", needs_approval=waits)
     async def look() -> str:
         """Looks."""
         silent.is_silent = True
-        looked.set()
         return "seen"
 
-    def agent(turns, journal, budget):
+    def agent(turns, journal):
+        budget = Budget(tokens=10_000, path=tmp_path / "spent.db")
         model = ScriptedModel(turns, usage=Usage(10, 5))
-        return Agent(model, tools=[look], settings=ModelSettings(max_tokens=20), journal=journal, budget=budget)
+        return Agent(model, tools=[look], settings=ModelSettings(max_tokens=20), journal=journal, budget=budget), budget
 
     async with SqliteJournal(tmp_path / "runs.db") as one, SqliteJournal(tmp_path / "runs.db") as another:
-        mine, theirs = budget(), budget()
-        mine.ledger.store = silent = Silent(mine.ledger.store)
+        (mine, my_budget), (theirs, budget) = agent(own, one), agent(other, another)
+        my_budget.ledger.store = silent = Silent(my_budget.ledger.store)
         async with asyncio.TaskGroup() as group:
-            first = group.create_task(_outcome(agent([[("look", {})], "late"], one, mine).run("go")))
-            await within(looked.wait())
+            first = group.create_task(_outcome(mine.run("go")))
+            await within(silent.was_asked.wait())
             (run,) = await another.list()
-            second = group.create_task(agent(other, another, theirs).resume(run.run_id, takeover=True))
+            allowed = ["call_0_0"] if waits else ()
+            second = group.create_task(theirs.resume(run.run_id, approve=allowed, takeover=True))
             await within(at_work.wait())
             silent.is_silent = False
-            assert isinstance(await within(first), JournalConflict)
+            assert waits == isinstance(await within(first), RunResult)
             may_reply.set()
             result = await within(second)
-        spent = theirs.spent()
+        spent = budget.spent()
         assert (spent.tokens, spent.held_tokens) == (result.usage.total_tokens, 0)
-        mine.close()
-        theirs.close()
+        budget.close()
+        my_budget.close()

@@ -85,9 +85,9 @@ def test_who_has_something_set_aside_is_told(ledger):
 
 def test_a_row_that_somebody_has_set_since_stays(ledger):
     ledger.settle(at("a"), row(claim(60)), ())
-    assert ledger.settle(at("a"), row(claim(5)), (), row(claim(59)))[0] == Sums(claim(60), NOTHING)
-    assert ledger.settle(at("a"), row(claim(5)), (), row(claim(60)))[0] == Sums(claim(5), NOTHING)
-    assert ledger.settle(at("new"), row(claim(1)), (), row(NOTHING))[0] == Sums(claim(6), NOTHING)
+    assert ledger.settle(at("a"), row(claim(5)), (), [row(claim(59))])[0] == Sums(claim(60), NOTHING)
+    assert ledger.settle(at("a"), row(claim(5)), (), [row(claim(59)), row(claim(60))])[0] == Sums(claim(5), NOTHING)
+    assert ledger.settle(at("new"), row(claim(1)), (), [row(NOTHING)])[0] == Sums(claim(6), NOTHING)
 
 
 def test_marks_are_told_once(ledger):

@@ -72,16 +72,17 @@ class Ledger:
         return self.store.change(place, drawn)
 
     def settle(
-        self, place: Place, row: Row, marks: Sequence[Mark], before: Row | None = None
+        self, place: Place, row: Row, marks: Sequence[Mark], before: Sequence[Row] | None = None
     ) -> tuple[Sums, list[Mark]]:
         """Sets the row, whatever it comes to: the purse's sums then, and those of `marks` that are to be told now.
 
-        Where `before` is given and somebody else has set the row since, it stays as it is.
+        Where `before` is given, the rows as which it may have been left, and somebody else has set the row since, it
+        stays as it is.
         """
 
         def settled(look: Look) -> tuple[tuple[Sums, list[Mark]], Entry | None]:
             # It is the new one where the answer to an earlier try was lost.
-            if before is not None and look.row not in (None, before, row):
+            if before is not None and look.row not in (None, row, *before):
                 return (look.sums, []), None
             sums = _sums_with(look, row)
             news = [mark for mark in marks if mark.reached(sums.used) and str(mark) not in look.told]

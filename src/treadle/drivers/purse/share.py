@@ -16,9 +16,6 @@ from treadle.drivers.purse.ledger import NOTHING, row_name
 from treadle.drivers.purse.patience import RunInDoubt
 from treadle.drivers.purse.rows import BudgetBusy, BudgetLost, BudgetUnavailable, Place, Row
 
-_UNKNOWN = Claim(tokens=-1), Claim(tokens=-1)
-"""No row has these."""
-
 
 class Share:
     """What one run, with all that work for it, has taken of one purse.
@@ -38,6 +35,8 @@ class Share:
         self._base: Claim | None = None if budget.per == "day" else paid_elsewhere(run.state)
         # What an earlier process left stands until this one knows of everything that works for the run.
         self._written: tuple[Claim, Claim] | None = None if taken_up else (NOTHING, NOTHING)
+        # What was to be written since, of which nobody has said whether it was.
+        self._unheard: list[tuple[Claim, Claim]] = []
         # Those on which an earlier process may have left something.
         self._earlier_days = taken_up and budget.per == "day"
         # For whom a run works stands in its row, and nowhere else.
@@ -90,10 +89,11 @@ class Share:
             TakenOver: it is.
         """
         row = self._row(more)
-        with self._in_doubt():
+        with self._heard(row):
             refused = self._ledger.draw(self._place, row, budget.most, self._admit)
         if refused is None:
-            self._written, self._is_said = (row.claimed, row.used), True
+            self._left_as(row.claimed, row.used)
+            self._is_said = True
         return refused
 
     def begin(self) -> None:
@@ -118,19 +118,19 @@ class Share:
     def _set_row(self) -> None:
         if self._written is None and not self.is_over:
             return
-        if self._written is not None and (self._base is None or self._written == self._row(NOTHING)[1:]):
+        if self._written is not None and (self._base is None or self._is_written(self._row(NOTHING))):
             return
         try:
             row = self._row(NOTHING)
             marks = {mark: budget for budget in self.budgets for mark in budget.marks}
-            with self._in_doubt():
+            with self._heard(row):
                 sums, told = self._ledger.settle(self._place, row, tuple(marks), self._left())
         except BudgetBusy:
             raise
         except BudgetUnavailable as error:
             self.unwritten(error)
             return
-        self._written = row.claimed, row.used
+        self._left_as(row.claimed, row.used)
         for mark in told:
             marks[mark].tell(mark, marks[mark].balance(self._key, sums))
 
@@ -147,7 +147,7 @@ class Share:
             for (key, row), (_, after) in pairwise(rows):
                 taken = after.base - row.base
                 if row.claimed != taken or row.used != taken:
-                    self._ledger.settle(place._replace(key=key), Row(row.base, taken, taken), (), row)
+                    self._ledger.settle(place._replace(key=key), Row(row.base, taken, taken), (), (row,))
         except BudgetBusy:
             raise
         except BudgetUnavailable as error:
@@ -155,10 +155,22 @@ class Share:
             return
         self._earlier_days = False
 
-    def _left(self) -> Row | None:
-        """The row as this process left it: whoever has taken the run over since has set another; None if unknown."""
-        known = self._written not in (None, _UNKNOWN)
-        return Row(self._begun(), *self._written) if known and self._written else None
+    def _left(self) -> tuple[Row, ...] | None:
+        """The row as this process may have left it: whoever has taken the run over since has set another.
+
+        None where this process has not set it.
+        """
+        if self._written is None:
+            return None
+        begun = self._begun()
+        return tuple([Row(begun, *one) for one in (self._written, *self._unheard)])
+
+    def _left_as(self, claimed: Claim, used: Claim) -> None:
+        self._written = claimed, used
+        self._unheard.clear()
+
+    def _is_written(self, row: Row) -> bool:
+        return not self._unheard and self._written == (row.claimed, row.used)
 
     def _admit(self, found: Row | None) -> None:
         """Raises where the run may be another's: what that one has used since would be forgotten here."""
@@ -166,8 +178,9 @@ class Share:
         if lease is None:
             return
         lease.require()
-        # Of a row that may have been set or not, for all that was heard of it, nobody can say whose it is.
-        is_as_left = found is None or self._written is None or found == self._left()
+        left = self._left()
+        # The first that was to be set, and may not have been, may have been set before somebody else's.
+        is_as_left = found is None or (not self._unheard if left is None else found in left)
         if is_as_left and lease.is_sure:
             return
         if found == self._doubted and steady() - self._asked < lease.held.seconds:
@@ -181,13 +194,13 @@ class Share:
         self._asked = asked
 
     @contextmanager
-    def _in_doubt(self) -> Iterator[None]:
+    def _heard(self, row: Row) -> Iterator[None]:
         try:
             yield
         except BudgetLost:
             # It may have been done, or is done yet. So the row is set anew, also to what it was last known to be.
-            if self._written is not None:
-                self._written = _UNKNOWN
+            if (unheard := (row.claimed, row.used)) not in self._unheard:
+                self._unheard.append(unheard)
             raise
 
     @property
@@ -231,7 +244,7 @@ class Share:
         if self._base is not None and self._written is not None:
             settled = self._settled() - self._base
             self._ledger.settle(self._place, Row(self._base, settled, settled), (), self._left())
-            self._written = NOTHING, NOTHING
+            self._left_as(NOTHING, NOTHING)
         self._base = self._begin(self._today())
 
     def _begin(self, key: str) -> Claim:

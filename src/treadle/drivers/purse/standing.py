@@ -48,6 +48,6 @@ def amend(rows: Iterable[Amiss]) -> None:
         BudgetUnavailable: the file or database of a budget cannot be used.
     """
     for budget, place, before, after in rows:
-        sums, told = budget.ledger.settle(place, after, tuple(budget.marks), before)
+        sums, told = budget.ledger.settle(place, after, tuple(budget.marks), (before,))
         for mark in told:
             budget.tell(mark, budget.balance(place.key, sums))
