@@ -251,6 +251,15 @@ async def test_what_is_wrong_is_said(clerk, journal, queue):
     assert line.stop.detail == "queued"
 
 
+async def test_a_database_that_only_reads_by_default_has_a_queue_all_the_same(clerk, done, database):
+    for name, value in (("isolation", "serializable"), ("read_only", "on")):
+        database.execute(f"ALTER DATABASE {database.name} SET default_transaction_{name} = '{value}'")
+    async with PostgresJournal(database.url) as journal, PostgresQueue(database.url) as queue:
+        await clerk(journal).submit("pay", to=queue)
+        await queue.work(clerk(journal), once=True)
+    assert done == ["pay"]
+
+
 async def test_connections_that_the_server_closes_while_they_are_idle_are_opened_anew_at_once(clerk, database):
     """Those of the journal and of a budget were; the queue asked for one each second, until its half minute was up."""
     database.execute(f"ALTER DATABASE {database.name} SET idle_session_timeout = '50ms'")

@@ -17,6 +17,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from treadle.drivers.dispatch import Order
 from treadle.journal.postgres.address import Address, address_of
+from treadle.journal.postgres.connection import DEFAULTS
 from treadle.workers.deliveries import OrderRefused, QueueUnavailable
 
 DRIVE: Final = "treadle.drive"
@@ -86,7 +87,7 @@ class _Connector(PsycopgConnector):
 
 async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
     # A process that is stopped in the middle of a transaction does not keep an order to itself for longer than this.
-    await connection.execute("SELECT set_config('idle_in_transaction_session_timeout', '3s', false)")
+    await connection.execute(b"SELECT set_config('idle_in_transaction_session_timeout', '3s', false), " + DEFAULTS)
     await connection.commit()
 
 
@@ -197,6 +198,7 @@ async def make_tables(database: Address) -> None:
     with explained(database):
         # By a connection of its own: a pool says of a wrong password only that it took too long.
         async with await psycopg.AsyncConnection.connect(database.dsn) as connection:
+            await _configured(connection)
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MAKING])
             found = await connection.execute("SELECT to_regclass('procrastinate_jobs')")
             if await found.fetchone() == (None,):

@@ -26,14 +26,20 @@ OLDEST = 13
 STUCK = 5.0
 """Seconds a transaction may wait for its own client: a process that was stopped holds no run up for longer."""
 
-# A machine that is gone without a word does not hold its runs up either: the server notices in half a minute. What the
-# database or the user has by default goes for statements outside of a transaction too.
-_SETTINGS = b"""SELECT set_config('lock_timeout', %(locks)s, false),
-    set_config('idle_in_transaction_session_timeout', %(stuck)s, false),
+DEFAULTS = b"""set_config('default_transaction_read_only', 'off', false),
+    set_config('default_transaction_isolation', 'read committed', false)"""
+"""What a session is to have whatever the database or the user has, outside of transactions too."""
+
+# A machine that is gone without a word does not hold its runs up either: the server notices in half a minute.
+_SETTINGS = (
+    b"""SELECT set_config('lock_timeout', %%(locks)s, false),
+    set_config('idle_in_transaction_session_timeout', %%(stuck)s, false),
     set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
-    set_config('tcp_keepalives_count', '3', false), set_config('default_transaction_read_only', 'off', false),
-    set_config('default_transaction_isolation', 'read committed', false),
-    CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END"""
+    set_config('tcp_keepalives_count', '3', false),
+    CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END,
+    %b"""
+    % DEFAULTS
+)
 
 _PATIENCE = b"SELECT set_config('lock_timeout', %s, false)"
 
