@@ -218,6 +218,16 @@ class Session(Generic[S]):
         )
         return self.unavailable(f"{what} ({said})", remedy)
 
+    def require_version(self, found: tuple[Any, ...] | None) -> None:
+        """Raises the layout's `error` where the tables have another version than the one that is known."""
+        version, known = found[0] if found else None, self.layout.known
+        if version != known:
+            self.close()
+            later = isinstance(version, int) and version > known
+            what = "was written by a later treadle" if later else "is damaged"
+            remedy = "Update treadle, or name another schema." if later else "Restore it from a backup."
+            raise self.unavailable(f"{what} (its tables have version {version}; this one knows {known})", remedy)
+
     def unavailable(self, what: str, remedy: str) -> PassesThrough:
         """The error that says `what` is the matter."""
         where = self.address.where
@@ -297,14 +307,7 @@ def _prepare(connection: Connection, session: Session[Any]) -> None:
                 connection.execute(statement)
             connection.execute(layout.set_version, (layout.known,))
         connection.execute(COMMIT)
-    row = connection.execute(layout.version).fetchone()
-    version = row[0] if row else None
-    if version != layout.known:
-        later = isinstance(version, int) and version > layout.known
-        what = "was written by a later treadle" if later else "is damaged"
-        found = f"(its tables have version {version}; this one knows {layout.known})"
-        remedy = "Update treadle, or name another schema." if later else "Restore it from a backup."
-        raise session.unavailable(f"{what} {found}", remedy)
+    session.require_version(connection.execute(layout.version).fetchone())
     session.known.ready = True
 
 

@@ -36,12 +36,14 @@ class Transaction:
 
     Attributes:
         sent: whether its end was sent, so that it may be stored although nobody has said so.
+        version: the row with the version of the tables, as it is while it lasts.
     """
 
     def __init__(
         self, statements: Statements, jobs: Sequence[Job[Action]], where: str, earlier: Iterable["Transaction"]
     ) -> None:
         self.sent = False
+        self.version: tuple[Any, ...] | None = None
         self._statements = statements
         self._jobs = jobs
         self._where = where
@@ -73,10 +75,13 @@ class Transaction:
                 connection.execute(say.hold_forks, (say.channel,))
             number = connection.execute(say.transaction_id)
             found = connection.execute(say.lock_lines, (names,), binary=True)
+            # Who brings the tables to a later version waits for what has locked a line, and is seen after that.
+            version = connection.execute(say.layout.version)
             loose = connection.execute(say.without_line, (names,), binary=True)
             held = connection.execute(say.hold_payloads, ([*large],), binary=True) if large else ()
             leases = connection.execute(say.lock_leases, (under,)) if under else None
         ((self._number,),) = number.fetchall()
+        self.version = version.fetchone()
         for (one,) in held:
             # It is there, and stays.
             del large[one]

@@ -79,6 +79,7 @@ class WriterHands:
             try:
                 connection = self._session.open(deadline)
                 now.begin(connection)
+                self._session.require_version(now.version)
                 if stored := next((one for one in doubtful if one.stored_by(connection)), None):
                     connection.execute(self._session.statements.rollback)
                     return stored
