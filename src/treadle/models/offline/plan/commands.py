@@ -17,8 +17,8 @@ from treadle.models.offline.grammar.english import (
     word_set,
 )
 from treadle.models.offline.grammar.words import is_function_word, parts, singular
-from treadle.models.offline.plan.deeds import is_done_as_well
-from treadle.models.offline.plan.headings import is_told
+from treadle.models.offline.plan.deeds import is_done_as_well, joined_deeds
+from treadle.models.offline.plan.headings import BEHIND_THINGS, is_told
 from treadle.models.offline.plan.naming import (
     FIGURES,
     is_a_deed,
@@ -31,16 +31,18 @@ from treadle.models.offline.plan.naming import (
     is_returned,
     is_set_going,
     is_telling,
+    is_told_to,
     names_a_figure,
     says_a_deed,
     told_otherwise,
     verb_behind,
 )
+from treadle.models.offline.plan.worked_out import is_done_to_a_thing, is_worked_out
 
 _ONLY_TELLING = PLAIN_VERBS | word_set(
     "list count search calculate compute convert translate estimate compare query explain describe summarize predict "
     "forecast measure multiply add subtract divide sum rank sort validate verify analyze recommend suggest define view "
-    "retrieve total average evaluate round solve locate display"
+    "retrieve total average evaluate round solve locate display geocode tokenize lemmatize factorize"
 )
 # An order by one of these is to tell something, and no other.
 _ASKING = _ONLY_TELLING - word_set("add do return").union(*CHANGES)
@@ -48,9 +50,20 @@ _ASKING = _ONLY_TELLING - word_set("add do return").union(*CHANGES)
 _REPORTED = (CHANGES[0], CHANGES[5])
 # What opens a name by which one only asks, where nothing else is said of the tool.
 _TOLD_BY_NAME = (TELLING_VERBS | PLAIN_VERBS) - HANDLING_VERBS
+# Of numbers alone they are computed.
+_POWERS = word_set("power square cube mod negate")
+_FINDING = PLAIN_VERBS | word_set("list search count view")
 _DETERMINERS = word_set("a an the one this")
 _PARTICLES = word_set("back up out off down away")
-_DOING = (("check", "out"), ("check", "in"), ("give", "back"), ("give", "away"), ("give", "up"), ("run", "out"))
+_DOING = (
+    ("check", "out"),
+    ("get", "rid"),
+    ("check", "in"),
+    ("give", "back"),
+    ("give", "away"),
+    ("give", "up"),
+    ("run", "out"),
+)
 _TURNING = word_set("turn switch")
 _ON_OFF = word_set("on off")
 _GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
@@ -109,6 +122,11 @@ class Commands:
         needs = (not self.shapes, not self.takes)
         return self.changes is None and is_called_by_noun(self.name, self.summary, self.returns, *needs)
 
+    @cached_property
+    def _is_worked_out(self) -> bool:
+        well = is_done_as_well(self.name, self.summary, self._begun)
+        return self.changes is None and not well and is_worked_out(self.summary, self.returns)
+
     @property
     def _only_numbers(self) -> bool:
         return bool(self.shapes) and all(shape == "number" for shape in self.shapes)
@@ -135,7 +153,7 @@ class Commands:
     @property
     def _commanding(self) -> frozenset[str] | None:
         first = (*parts(self.name), "")[0]
-        if self.changes is False or self._is_called_by_noun:
+        if self.changes is False or self._is_called_by_noun or self._is_worked_out:
             return None
         if self.changes:
             return self._opening.union(self._verbs, *(group for group in CHANGES if self._verbs & group))
@@ -154,16 +172,19 @@ class Commands:
             return self._opening | {first}
         if first == "return" and is_returned(self.name, self.summary, self.takes):
             return frozenset({first})
-        if is_of_one(first, self.summary):
-            # Who counts one more does not tell how many there are, nor who lists something for sale what is.
+        if is_of_one(first, self.summary) or is_told_to(self.summary, self.takes):
+            # Who counts one more does not tell how many there are, nor who lists something for sale what is; and
+            # whoever is told something is not whoever asks.
             return frozenset({first})
         if (first, *parts(self.name)[1:2]) in _DOING:
             # What is checked out is not checked.
             return self._opening | {first}
         if (otherwise := told_otherwise(first, self.summary, self._begun)) is not None:
             return otherwise
-        if is_done_as_well(first, self.summary, self._begun):
-            return frozenset({first, singular(self._begun[0])})
+        if is_done_as_well(self.name, self.summary, self._begun):
+            also = joined_deeds(self.name, self.summary)
+            # Who is to find something has not ordered what `find_and_delete` does.
+            return also if also and first in _FINDING else frozenset({first, singular(self._begun[0])})
         if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and "expression" in self.shapes):
             return None
         adds = first == "add" and len(self.shapes) >= 2 and self._only_numbers
@@ -211,10 +232,11 @@ class Commands:
 
     @cached_property
     def is_a_thing(self) -> bool:
-        """Whether nothing is said of it but its name, and that is nothing but what one asks for."""
-        return parts(self.summary) in ((), parts(self.name)) and is_a_thing(
-            self.name, self.shapes, self.returns, self.takes
-        )
+        """Whether nothing is said of it but its name, and that is nothing but what one asks for: "Recipe for a dish"
+        of `recipe`."""
+        said, words = parts(self.summary), parts(self.name)
+        alone = not said or (said[: len(words)] == words and {*said[len(words) :][:1]} <= BEHIND_THINGS)
+        return alone and is_a_thing(self.name, self.shapes, self.returns, self.takes)
 
     @cached_property
     def _tells(self) -> bool:
@@ -222,8 +244,10 @@ class Commands:
         first = (*parts(self.name), "")[0]
         if self.changes is not None:
             return not self.changes
-        if self._is_called_by_noun or self.is_a_thing or first in _ONLY_TELLING:
+        if self._is_called_by_noun or self.is_a_thing or self._is_worked_out:
             return True
+        if first in _ONLY_TELLING or (self._only_numbers and len(self.shapes) > 1 and first in _POWERS):
+            return not is_done_to_a_thing(first, self.summary, self.shapes)
         said, last = parts(self.summary), parts(self.name)[-1]
         if not said:
             return first in _TOLD_BY_NAME or (is_function_word(first) and first != "like")

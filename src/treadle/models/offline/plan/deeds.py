@@ -5,6 +5,7 @@ Called by `toolbox`; `commands` and `naming` read what comes of it.
 """
 
 import re
+from itertools import pairwise
 
 from treadle.models.offline.grammar.deed_words import DEED_NOUNS, DEED_VERBS
 from treadle.models.offline.grammar.english import (
@@ -21,7 +22,8 @@ from treadle.models.offline.plan.headings import ARTICLES
 _DETERMINER = r"(?=\s+(?:an?|the|one|this|that|all|every|each|some|any|another|its|your|their)\b)"
 # What may stand before the verb and says nothing of what is done.
 _BEFORE = re.compile(
-    r"(?:(?:please|either|this|it|can|will|may|to)\s+"
+    r"(?:this\s+(?:tool|function|helper|method|command|endpoint|action)\s+(?:(?:that|which|to)\s+)?"
+    r"|(?:please|either|this|it|can|will|may|to)\s+"
     r"|(?:(?:an?|the|this)\s+)?(?:tool|function|helper|method|command|endpoint|action)\s+(?:that|which|to)\s+"
     r"|(?:is\s+)?used\s+to\s+|(?:lets|let|allows|allow|enables|enable)\s+(?:you|us|one|users?)\s+(?:to\s+)?"
     r"|(?!(?:ear|dai|hour|night|week|month|quarter|year)ly\b)[a-z]+ly\s+)*",
@@ -33,7 +35,15 @@ _VERBS = re.compile(rf"\W?([a-z]+(?:\)[a-z]+)?(?:{_JOINT}[a-z]+)*){_DETERMINER}"
 _PLURAL = re.compile(r"([a-z]+s)\s+([a-z]+)\b", re.IGNORECASE)
 _CHANGING = frozenset().union(*CHANGES)
 _DOING = _CHANGING - TELLING_VERBS - PLAIN_VERBS
-_AND_DOES = re.compile(r"\band (\w+) (?:it|them|an?|the|its|their)\b")
+_AND_DOES = re.compile(r"\band (\w+) (?:it|them|an?|the|its|their|everybody|everyone|all)\b")
+# "The books and orders the customer has" order nothing, but who "gets it and locks it" does.
+_AND_DOES_IT = re.compile(r"\band (\w+s) (?:it|them|everybody|everyone)\b")
+# "Given a user, returns the orders", "Takes a user and returns the orders"
+_OUT_OF = re.compile(
+    r"(?P<how>given|takes?|accepts?|receives?)\s+(?:an?\s+|the\s+|two\s+)?(?P<what>[\w-]+)\b[^.;]*?,?\s+(?:and\s+)?"
+    r"(?P<told>returns?\s+(?!it\b|them\b).+)",
+    re.IGNORECASE | re.DOTALL,
+)
 _AWAY = word_set("up out off down away back over after through")
 _TOLD_WITH = frozenset(
     {("look", "up"), ("add", "up"), ("sum", "up"), ("count", "up"), ("look", "through"), ("search", "through")}
@@ -54,12 +64,16 @@ _CAUSED = re.compile(rf"have\s+(?:an?|the)\s+(?:(?!that\b|which\b)[\w-]+\s+)+?{_
 _CONTROL = re.compile(r"(?:[a-z]+\s+){0,2}(?:control|controller|trigger|button)\s+(?:for|of)\b", re.IGNORECASE)
 
 
-def read_deed(summary: str) -> tuple[str, frozenset[str]]:
+def read_deed(summary: str, takes: frozenset[str] = frozenset()) -> tuple[str, frozenset[str]]:
     """The description, with one verb for what is done as its first word if it says so, and the other verbs for it.
 
     Args:
         summary: the first sentence of what a tool says of itself.
+        takes: the stems of the nouns of what it requires.
     """
+    if (out := _OUT_OF.match(summary)) is not None and (out["how"].lower() == "given" or stem(out["what"]) in takes):
+        # What a tool takes that is its argument is only passed.
+        summary = out["told"]
     summary = _HAS.sub("Have", summary, count=1) if _HAS.match(summary) else summary
     if (noun := _CONTROL.match(summary)) is not None:
         return f"Controls the{summary[noun.end() :]}", frozenset()
@@ -90,17 +104,17 @@ def _is_done(verb: str) -> bool:
     return verb in MAKING_VERBS or verb not in TELLING_VERBS | PLAIN_VERBS
 
 
-def is_done_as_well(first: str, summary: str, begun: tuple[str, str]) -> bool:
+def is_done_as_well(name: str, summary: str, begun: tuple[str, str]) -> bool:
     """Whether what a tool is called or described by may be done to something, though its verb is one by which
     tools tell things as well: "Split a sample into parts" of `aliquot`, `round_up`, "Translate a page and publish it".
 
     Args:
-        first: the word that the tool's name opens with.
+        name: the tool's name.
         summary: the first sentence of its description.
         begun: the verb that opens it, and the word behind that.
     """
     told, article = begun
-    verb, said = singular(told), parts(summary)
+    verb, said, first = singular(told), parts(summary), (*parts(name), "")[0]
     known = first in TELLING_VERBS | PLAIN_VERBS
     # "Have the cells of a sample counted" counts none itself.
     caused = _CAUSED.match(summary) is not None
@@ -111,11 +125,20 @@ def is_done_as_well(first: str, summary: str, begun: tuple[str, str]) -> bool:
     away = verb in TELLING_VERBS and particle in _AWAY and (verb, particle) not in _TOLD_WITH
     # "Report a child as absent"
     away = away or (verb == "report" and article in ARTICLES and "as" in said)
+    # "Checks a guest in"
+    apart = len(said) == 4 and article in ARTICLES and said[-1] in _AWAY | {"in"} and (verb, said[-1]) not in _TOLD_WITH
+    away = away or (verb in TELLING_VERBS and apart)
+    return caused or handled or going or away or bool(joined_deeds(name, summary))
+
+
+def joined_deeds(name: str, summary: str) -> frozenset[str]:
+    """The verbs for what is done that a tool's name or description joins to another: "Gets an item and locks it".
+
+    Args:
+        name: the tool's name.
+        summary: the first sentence of its description.
+    """
     joined = {word[1] for word in _AND_DOES.finditer(summary.lower())} - {"print"}
-    return (
-        caused
-        or handled
-        or going
-        or away
-        or bool(joined & (_CHANGING | DEED_VERBS | DEED_NOUNS) - TELLING_VERBS - PLAIN_VERBS)
-    )
+    joined |= {singular(word[1]) for word in _AND_DOES_IT.finditer(summary.lower())}
+    joined |= {word for before, word in pairwise(parts(name)) if before == "and"}
+    return frozenset(joined & (_CHANGING | DEED_VERBS | DEED_NOUNS) - TELLING_VERBS - PLAIN_VERBS)

@@ -23,7 +23,7 @@ _ABROAD = word_set(
 # Words by which a tool is called that are no verbs.
 DESCRIBING = word_set(
     "current latest recent upcoming next last previous total average overall maximum minimum net gross daily weekly "
-    "monthly quarterly yearly annual available outstanding all"
+    "monthly quarterly yearly annual available outstanding remaining all"
 )
 _CHANGING = frozenset().union(*CHANGES)
 

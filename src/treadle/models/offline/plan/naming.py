@@ -62,6 +62,7 @@ _GIVEN_TO = re.compile(
     r"(?:an?|some|another) \w+",
     re.IGNORECASE,
 )
+_TOLD_TO = re.compile(r"\W*(?:tells?|shows?) (?:an?|the) (?P<whom>[\w-]+) (?:an?|the|some|something)\b", re.IGNORECASE)
 _RETURNED = re.compile(r"\W*returns? an? \w+", re.IGNORECASE)
 _OF_ONE = {
     "count": re.compile(
@@ -74,6 +75,10 @@ _OF_ONE = {
     ),
 }
 _CHANGING = frozenset().union(*CHANGES)
+# They make a figure other, and are hardly told of as done to a thing.
+_CUTTING = word_set("slash hike bump top trim max min clear zero")
+_THIS_TOOL = word_set("this the a tool function to that which")
+_TEXTS = frozenset(stem(word) for word in ("text", "message", "body", "content", "status", "comment"))
 _DONE_TO = word_set("add raise make run have put do")
 _SHOWING = word_set("show check see run do view")
 _GOING = MAKING_VERBS - TELLING_VERBS - word_set("create make add raise write turn merge update new")
@@ -139,7 +144,9 @@ def _is_told_of(words: tuple[str, ...], said: tuple[str, ...], returns: str) -> 
     """Whether a description opens with what the tool is called by, and with whose that is: "Phone number of a person",
     "Movie by title"."""
     behind = (*said[len(words) :], "", "")[:2] if said[: len(words)] == words else (*said[1:], "", "")[:2]
-    thing = singular(words[-1]) == words[-1] and said[:1] == words[:1] and words[0] not in _CHANGING | DEED_VERBS
+    thing = singular(words[-1]) == words[-1] and said[:1] == words[:1]
+    # "Get rid of an item"
+    thing = thing and words[0] not in _CHANGING | DEED_VERBS | PLAIN_VERBS
     keyed = behind[0] == "by" and behind[1] in _KEYS
     done = words[0] in DEED_NOUNS or (words[0] in HANDLING_VERBS and returns not in ("number", "integer"))
     if (done or words[0] == "report") and (len(words) == 1 or said[: len(words)] != words):
@@ -187,10 +194,15 @@ def is_a_thing(name: str, shapes: tuple[str, ...], returns: str, takes: frozense
         return True
     if len(words) == 3 and words[1] == "to":
         return 0 < numbers == len(shapes) and returns in ("number", "integer")
+    if len(words) == 2 and words[1] in _MEASURED | {"rate"} and returns in ("number", "integer") and not numbers:
+        # `invoice_total` of a vendor; but who is to `hike_fare`, says no how much.
+        return not is_verb(first) and first not in TELLING_VERBS | MAKING_VERBS | LIGHT_VERBS | _CUTTING
     known = THINGS | BESIDE_THINGS | FIGURES | INFORMATION | _MEASURED
     # A figure that takes a number may be set to it.
     taken = numbers if {*words} & _MEASURED and (len(words) == 1 or len(shapes) > 1) else 0
     opens = {first, one} & (THINGS if len(words) == 1 else THINGS | BESIDE_THINGS)
+    # The status of a server; what takes the text of one may post it.
+    opens |= {first} & {"status"} if takes and takes.isdisjoint(_TEXTS) else set()
     # `stock` of a product is a number; who is to stock it, says no how much.
     opens |= {first} & _MEASURED if returns in ("number", "integer") and not numbers else set()
     return bool(opens) and not taken and all({word, singular(word)} & (known - {"rate"}) for word in words)
@@ -220,6 +232,9 @@ def is_a_deed(name: str, summary: str, takes: frozenset[str]) -> bool:
     """
     words, said = parts(name), parts(summary)
     first, last = words[0], words[-1]
+    if said[:1] == ("the",) and "to" not in said and last in INFORMATION:
+        # "The loan behind a ticket" of `loan_info`
+        return False
     # `report_loss` reports one; `report_sales` of a month may tell of them.
     reported = first == "report" and len(words) > 1 and bool(takes) and singular(last) == last
     if first in DEED_VERBS or (reported and not is_telling(said) and not names_a_figure(last)):
@@ -243,7 +258,8 @@ def is_a_deed(name: str, summary: str, takes: frozenset[str]) -> bool:
 def is_telling(said: tuple[str, ...]) -> bool:
     """Whether the words of a description open with a verb for telling, and not with a thing: "Filters the list", "This
     tool looks up a price", but not "Filter to be sealed"."""
-    opened = 2 if said[:1] in (("this",), ("the",), ("a",)) and said[1:2] in (("tool",), ("function",)) else 0
+    # "This tool looks up a price", "Tool to look up a price"
+    opened = next((at for at, word in enumerate(said) if word not in _THIS_TOOL), 0)
     words = (*said[opened:], "", "", "")
     told, behind = words[:2]
     if singular(told) == "look" and behind == "up":
@@ -305,9 +321,11 @@ def is_set_going(verb: str, summary: str) -> bool:
     """Whether a description that opens with a verb by which tools tell things as well says what is set going or made
     an end of: "Opens a room", but not "Opens a file and returns its lines"."""
     words = {*parts(summary)}
+    # "Starts a prediction job"
+    informs = _INFORMING & words and not {"job", "process", "workflow"} & words
     telling = any(singular(word[1]) in TELLING_VERBS for word in _AND_TELLS.finditer(summary.lower()))
     going = verb in _GOING or (verb == "turn" and bool(words & {"on", "off"}))
-    return going and not _INFORMING & words and not telling
+    return going and not informs and not telling
 
 
 def told_otherwise(first: str, summary: str, begun: tuple[str, str]) -> frozenset[str] | None:
@@ -330,6 +348,12 @@ def told_otherwise(first: str, summary: str, begun: tuple[str, str]) -> frozense
     ):
         return None
     return next((group for group in CHANGES if verb in group), frozenset({verb}))
+
+
+def is_told_to(summary: str, takes: frozenset[str]) -> bool:
+    """Whether a tool tells or shows somebody something whom it is called with: "Tell a person something"."""
+    to = _TOLD_TO.match(summary)
+    return to is not None and stem(to["whom"]) in takes
 
 
 def is_given(summary: str) -> bool:

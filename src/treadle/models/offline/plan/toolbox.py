@@ -112,7 +112,7 @@ class KnownTool:
         returns = str((self.spec.output_schema or {}).get("type", ""))
         shapes = tuple("expression" if param.is_expression else param.shape for param in self.params)
         takes = frozenset(noun for param in self.required for noun in param.nouns)
-        summary, also = read_deed(self.summary)
+        summary, also = read_deed(self.summary, takes)
         return Commands(self.name, summary, self.spec.changes, shapes, returns, takes, also)
 
     @property
