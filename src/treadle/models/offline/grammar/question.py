@@ -219,7 +219,7 @@ def read_clause(text: str, today: date | None = None, nouns: frozenset[str] = fr
         add(Value(period.written, "period", period.start, period.end, period))
     for token in words:
         if "@" in token.text or "://" in token.text:
-            add(Value(token.text, "email", token.start, token.end))
+            add(Value(bare := token.text.rstrip("?!.,;:"), "email", token.start, token.start + len(bare)))
         elif _NUMBER.match(token.text):
             signed = _SIGN.search(text[: token.start])
             start = token.start - (1 if signed else 0)

@@ -64,6 +64,7 @@ _TO = word_set("to target receiver payee dest destination end into until new lan
 
 
 _ON_DAYS = tuple((word,) for word in ("on", "by", "until", "before", "after", "next", "this", "last", "every"))
+_MAILS, _PAGES = frozenset({"email", "address", "to"}), frozenset(map(stem, ("url", "uri", "link", "website", "page")))
 _USERS = frozenset({"user", "account", "login", "member", "subscriber"})
 
 
@@ -205,11 +206,8 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
             return 0.0
         return cue + 0.4 if cue else 0.2 if "id" in parts(param.name) else 0.0
     if value.kind in ("period", "email"):
-        return cue or (
-            3.0
-            if value.kind == "email" and _any(frozenset({"email", "address", "to"}), param.stems)
-            else 0.8 * (value.kind == "email" and _any(_USERS, param.nouns))
-        )
+        kinds = frozenset[str]() if value.kind == "period" else _PAGES if "://" in value.text else _MAILS
+        return cue or (3.0 if _any(kinds, param.stems) else 0.8 * (value.kind == "email" and _any(_USERS, param.nouns)))
     score = _text(param, value, clause)
     # What cannot be it is not made it by the words before it.
     return score + cue if score else 0.0

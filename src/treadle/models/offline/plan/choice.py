@@ -20,7 +20,7 @@ from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.naming import is_strong
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
-from treadle.models.offline.plan.orders import asks_whether, lacks_particle, shows, tells
+from treadle.models.offline.plan.orders import asks_whether, is_its_name, lacks_particle, shows, tells
 from treadle.models.offline.plan.rivals import (
     commands_another,
     is_called_by_another,
@@ -189,8 +189,9 @@ class Chooser:
         """Whether the clause is about the tool: a word of it speaks for the tool, and most words are accounted for."""
         fits = {word: max([tool.fit(word), *(0.9 * feeder.fit(word) for feeder in feeders)]) for word in stems}
         best = max(fits.values(), default=0.0)
-        if clause.opening in (tool.change or ()) and clause.opening in tool.called and not filling.missing:
-            # "Give KA-77 to Lutz" has no other word for the tool, and needs none.
+        ordered = clause.opening in (tool.change or ()) and clause.opening in tool.called
+        if (ordered or is_its_name(clause, tool)) and not filling.missing:
+            # "Give KA-77 to Lutz" has no other word for the tool, and needs none, nor has "Read a.txt" for `read`.
             best = max(best, 1.0)
         if best < 1.0 and not filling.telling and not _complete(tool, filling, clause, best):
             return False

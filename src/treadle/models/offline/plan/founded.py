@@ -37,9 +37,11 @@ _QUALITIES = {
 }
 _DIRECTLY = re.compile(r"\s+(?:(?:up|down|out|off|on|in)\s+)?(?:the|an?|this|that|my|our|your|his|her|their)\s+")
 _ANY = re.compile(r"\ban?\s+$", re.IGNORECASE)
-# "Strike that, Hamlet", "Saw you at 5"
+# "Strike that, Hamlet", "Saw you at 5" and not "Close I-95", "Turn on, tune in"
 _THAT = re.compile(
-    r"\s+(?:(?:that|this|it|them|those|these)\s*(?:[,;:.!]|$)|(?:you|i|he|she|we|they)\b)", re.IGNORECASE
+    r"\s+(?:(?:that|this|it|them|those|these)\s*(?:[,;:.!]|$)|(?:you|i|he|she|we|they)\b(?![-.]\w))"
+    r"|(?:\s+(?:on|off|up|down|in|out))?,",
+    re.IGNORECASE,
 )
 # "Call me Ishmael", "Call Ann a liar"
 _NAMED = re.compile(r"\s+(?:me|us|him|her|it|them|myself|this|that)\b|.* an? [\w-]+\W*$", re.IGNORECASE)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from treadle.models.offline.grammar.english import MONTHS, PLACE_WORDS, WEEKDAYS, word_set
+from treadle.models.offline.grammar.english import CHANGES, MONTHS, PLACE_WORDS, WEEKDAYS, word_set
 from treadle.models.offline.grammar.meaning import same_unit
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, is_function_word, parts, singular, stem, tokens
@@ -32,6 +32,8 @@ _WHOLE = re.compile(
     r"^\W*(?:and |so |then )?(?:is|are|was|were|do|does|did|has|have)\b.*?\b(all|both|every|each)\b", re.IGNORECASE
 )
 _WHETHER = re.compile(r"^\W*(?:and |so |then )?(is|are|was|were) (?:the )?", re.IGNORECASE)
+_WAS_DONE = re.compile(r"^\W*(?:and |so |then )?(?:is|are|was|were|has|have|had)\b.*\b([a-z]+ed)\W*$", re.IGNORECASE)
+_DEEDS = frozenset(stem(verb) for group in CHANGES for verb in group)
 _WHO_DID = re.compile(r"^\W*(?:and |so |then )?(who)(?: has| had)? ([a-z]+ed) (?:the |our |my )?", re.IGNORECASE)
 _WE_DID = re.compile(
     r"^\W*(?:and |so |then )?(?:did|have|had) (i|we|you) (?:already |ever |just )?([a-z]+)\b", re.IGNORECASE
@@ -110,6 +112,10 @@ def of_another_kind(clause: Clause, result: Any, given: Collection[Any] = ()) ->
         behind = clause.text[match.end() :].lower()
         if any(isinstance(value, str) and value and behind.startswith(value.lower()) for value in given):
             return match.span(1)
+    done = None if isinstance(result, dict | list) else _WAS_DONE.match(clause.text)
+    if done is not None and done[1] in given and {stem(done[1]), stem(done[1])[:-1]} & _DEEDS:
+        # "Was ticket T5 cancelled?" speaks of no town of that name.
+        return done.span(1)
     if (match := _WHAT.search(clause.text)) is not None and told and all(_is_time(found) for found in told):
         return match.span(1)
     for asking, holds in (*_KINDS, (_HOW_MANY, _is_number)):
@@ -280,14 +286,18 @@ def _is_time(found: Field) -> bool:
 
 def done_by_us(clause: Clause, result: Any, tools: Sequence[KnownTool]) -> tuple[int, int] | None:
     """Who it is asked of whether they did what a tool is only called by: of "Did I vote for M4?" the votes on it tell
-    nothing, where they have no field for that."""
+    nothing, where they have no field for that; nor does a total of "Did we order it?"."""
     match = _WE_DID.match(clause.text)
     if match is None:
         return None
     deed = stem(match[2].lower())
     held = {stem(word) for found in fields_of(result) for word in found.path for word in parts(word)}
     called = any(deed in tool.name_stems for tool in tools)
-    return match.span(1) if called and deed not in held and isinstance(result, dict) else None
+    figure = isinstance(result, int | float) and type(result) is not bool and "did" in match[0].lower().split()
+    figure = figure and re.search(r"\d", clause.text) is None
+    # What it costs to buy a thing does not tell whether we did.
+    called = called or (figure and any(match[2].lower() in group for group in CHANGES))
+    return match.span(1) if called and deed not in held and (figure or isinstance(result, dict)) else None
 
 
 _STATES = word_set("status state stage phase condition")

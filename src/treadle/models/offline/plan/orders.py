@@ -43,6 +43,10 @@ _BESIDE_ORDERS = word_set(
     well like such who which whose what where when while if but not no without until since than i we number nr
     id s"""
 )
+_VERB_AND_NAME = re.compile(
+    r"\W*(?i:please\s+)?(?P<verb>(?i:look ?up|[a-z]+))\s+"
+    r"(?P<what>(?:[\"'“][^\"'“”]+[\"'”]|[\w/.:-]*[./\d][\w/.:-]*|(?:[A-Z][\w-]*\s*)+))(?i:,? please)?[.!\s]*$"
+)
 _BE = word_set("is are was were be been")
 _SHOWN = re.compile(
     r"\b(?:(?:show|tell|give|get) (?:me|us)|(?:show|see|get)(?! (?:up|off|out|away|back|rid|to|you|in|on)\b))\b",
@@ -186,6 +190,17 @@ def asks_whether(clause: Clause) -> bool:
     return verb is not None and (
         bool(_WHETHER.intersection(after)) or (after == ("that",) and verb.low in _MAKING_SURE)
     )
+
+
+def is_its_name(clause: Clause, tool: KnownTool) -> bool:
+    """Whether a clause is the verb that is all of the name of a tool that only tells something, and a name: "Look up
+    Kim" of `lookup`; or that of one that reads files, and a file: "Read a.txt" of `read_file`."""
+    verb, *rest = parts(tool.name) or ("",)
+    said = _VERB_AND_NAME.match(clause.text)
+    if said is None or tool.may_change or said["verb"].lower().replace(" ", "") != verb:
+        return False
+    file = said["what"].lower().strip(" .!?\"'“”")
+    return not rest or (rest == ["file"] and "." in file) or (len(rest) == 1 and file.endswith(f".{rest[0]}"))
 
 
 def tells(verb: str) -> bool:
