@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from pydantic import BaseModel, Field
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from treadle import RunContext, StepContext
 from treadle.tools import BadTool, Injected, Tool, ToolContext, ToolResult, tool
@@ -201,6 +201,7 @@ def test_injected_parameters_are_hidden() -> None:
         (Injected[Mapping[str, int]], "Mapping[str, int]"), (Injected[Answer], "Answer"),
         (Injected[dict | Colour], "dict or Colour"), (Injected[Any], ""), (Injected[object], ""),
         (Injected[dict | None], ""), (Injected[dict] | None, ""), (ToolContext, ""), (ToolContext[Any], ""),
+        (Injected[TypeAliasType("Given", dict | None)], ""), (ToolContext[TypeAliasType("Given", Colour)], "Colour"),
     ],
 )  # fmt: skip
 def test_what_a_run_must_be_given_is_told_unless_none_will_do(kind: Any, needed: str) -> None:

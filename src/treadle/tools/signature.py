@@ -238,7 +238,9 @@ def _needed(deps: Any, annotation: Any) -> str:
 
 
 def _kinds_of(deps: Any) -> tuple[Any, ...]:
-    return _arms(typing.get_args(deps)[0] if typing.get_origin(deps) is Annotated else deps)
+    kind = typing.get_args(deps)[0] if typing.get_origin(deps) is Annotated else deps
+    # What a `type` statement names.
+    return _arms(getattr(kind, "__value__", kind))
 
 
 def _is_none(kind: Any) -> bool:
