@@ -250,6 +250,35 @@ async def test_a_scope_of_anyio_has_what_a_tool_does_to_clean_up_waited_for(belo
     assert done == ["taken back"]
 
 
+def test_a_run_whose_tool_cleans_up_as_its_loop_is_closed_can_be_closed() -> None:
+    """The scope that keeps further cancellations of anyio off could not be left, and said so in an error of its own."""
+    begun = asyncio.Event()
+
+    @tool
+    async def cleans() -> str:
+        """Cleans up for ever."""
+        try:
+            begun.set()
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(60)
+        return "never"
+
+    run = Agent(ScriptedModel([[("cleans", {})], "never"]), tools=[cleans]).run("go")
+
+    async def cancelled() -> None:
+        task = asyncio.get_running_loop().create_task(run)
+        await begun.wait()
+        task.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(cancelled())
+    loop.close()
+    run.close()
+
+
 @pytest.mark.parametrize("alone", [True, False])
 def test_no_further_call_of_a_reply_is_made_where_the_one_before_kept_the_cancellation_to_itself(alone):
     made, tasks = [], []

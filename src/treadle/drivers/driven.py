@@ -206,6 +206,7 @@ async def _ended(own: asyncio.Task[None]) -> None:
 
     Raises:
         asyncio.CancelledError: `own` had ended, or had not begun.
+        GeneratorExit: this task is closed.
     """
     heard = False
     while not own.done():
@@ -218,6 +219,11 @@ async def _ended(own: asyncio.Task[None]) -> None:
             if not own.cancel(*error.args):
                 raise
             heard = True
+        except RuntimeError as error:
+            # No scope can be left by a task that is closed.
+            if isinstance(error.__context__, GeneratorExit):
+                raise error.__context__ from None
+            raise
     await own
 
 
