@@ -31,10 +31,13 @@ from pathlib import Path
 from treadle import tool
 
 @tool
-async def ship(item: str, seconds: float = 0.5) -> str:
+async def ship(item: str, seconds: float = 0.5, cleans: float = 0) -> str:
     """Ships an item, which takes some seconds."""
     Path("begun").touch()
-    await asyncio.sleep(seconds)
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        await asyncio.sleep(cleans)
     Path("shipped").touch()
     return f"shipped {item}"
 
@@ -200,8 +203,9 @@ def test_a_call_that_was_cancelled_is_not_waited_for(tmp_path: Path, stem: Stem 
 
 
 def test_a_client_that_has_gone_has_its_calls_cancelled(tmp_path: Path, stem: Stem | None) -> None:
+    """What one does to clean up was waited for, for ever."""
     with served(stem, tmp_path) as server:
-        server.calls("ship", item="nut", seconds=600)
+        server.calls("ship", item="nut", seconds=600, cleans=600)
         until_begun(tmp_path)
         server.output.close()
         server.input.close()
@@ -262,7 +266,7 @@ async def test_the_patience_of_a_server_has_an_end(monkeypatch: pytest.MonkeyPat
     with anyio.fail_after(10):
         async with heard:
             waited = Outstanding(lambda: True)
-            assert len([one async for one in Heard(heard, Told(None, waited), waited)]) == 1
+            assert len([one async for one in Heard(heard, Told(None, waited), waited, bool)]) == 1
 
 
 NO_NUMBERS = ["", '"id": true,', '"id": null,', '"id": 1.5,', '"id": [1],']

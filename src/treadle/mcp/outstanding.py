@@ -5,6 +5,7 @@ end for that of the client, and cancels what is under way. So the end is passed 
 to read it, or the time is up that a server has, which the protocol wants to exit promptly.
 """
 
+import asyncio
 import os
 import sys
 from collections import Counter
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 GRACE: Final = 20.0
 """Seconds that calls under way have to end when the client says no more, or the server is told to stop."""
+
+LAST_WORDS: Final = 2.0
+"""Seconds that what is cancelled then has to end."""
 
 _LOOKS: Final = 0.02
 
@@ -104,10 +108,11 @@ class Heard:
         read: that of the transport.
         told: of what the client is told: where a request cannot be read, that.
         outstanding: what is.
+        end: ends the calls that are cancelled when it ends, whatever they do to clean up.
     """
 
-    def __init__(self, read: Any, told: "Told", outstanding: Outstanding) -> None:
-        self._read, self._told, self._outstanding = read, told, outstanding
+    def __init__(self, read: Any, told: "Told", outstanding: Outstanding, end: Callable[[], object]) -> None:
+        self._read, self._told, self._outstanding, self._end = read, told, outstanding, end
 
     def __aiter__(self) -> "Heard":
         return self
@@ -124,6 +129,13 @@ class Heard:
         Raises:
             anyio.EndOfStream: no more, and nothing is outstanding.
         """
+        try:
+            return await self._next()
+        except (anyio.EndOfStream, asyncio.CancelledError):
+            asyncio.get_running_loop().call_later(LAST_WORDS, self._end)
+            raise
+
+    async def _next(self) -> "SessionMessage | Exception":
         from mcp.shared.message import SessionMessage
 
         while True:

@@ -1,9 +1,11 @@
 """Running: a call that somebody else asked for, as a run here; and what the run waits for, asked at the other end."""
 
+import asyncio
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -60,6 +62,12 @@ class Calls:
         found = {name: form_of_results(tool) for name, tool in agent.tools.items() if not is_agent}
         self.forms: Mapping[str, Form] = {name: form for name, form in found.items() if form is not None}
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
+        self._under_way = set[asyncio.Task[Any]]()
+
+    def end(self) -> None:
+        """Cancels the calls under way; once more, if they do something to clean up."""
+        for task in self._under_way:
+            task.cancel()
 
     async def call(
         self, context: "ServerRequestContext[Any, Any]", params: "mcp_types.CallToolRequestParams"
@@ -78,13 +86,22 @@ class Calls:
         found: Any = None
         async with anyio.create_task_group() as group:
             group.start_soon(tell, context, heard)
-            with news:
+            with news, self._counted():
                 found = await self._carried(context, params, Watch(news, is_agent=self._is_agent))
         if isinstance(found, MCPError):
             # Raised in the group it would be wrapped.
             raise found
         answered: mcp_types.CallToolResult | mcp_types.InputRequiredResult = found
         return answered
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        if (task := asyncio.current_task()) is not None:
+            self._under_way.add(task)
+        try:
+            yield
+        finally:
+            self._under_way -= {task}
 
     async def _carried(self, context: Any, params: Any, watch: Watch) -> Any:
         from mcp import MCPError

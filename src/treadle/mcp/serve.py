@@ -52,6 +52,10 @@ def server_of(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journal | None
     Raises:
         Misuse: it is neither, a tool needs dependencies, or the official package is not installed.
     """
+    return _served(what, journal)[0]
+
+
+def _served(what: Agent[Any, Any] | Iterable[Tool], journal: Journal | None) -> "tuple[Server[Any], Calls]":
     try:
         from mcp.server.lowlevel import Server
     except ImportError as error:
@@ -63,7 +67,7 @@ def server_of(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journal | None
 
         return mcp_types.ListToolsResult(tools=list(listed))
 
-    return Server(name, version=version("treadle"), on_list_tools=list_tools, on_call_tool=calls.call)
+    return Server(name, version=version("treadle"), on_list_tools=list_tools, on_call_tool=calls.call), calls
 
 
 def app_of(
@@ -109,14 +113,14 @@ async def serve_stdio(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journa
     """Serves over this process's standard input and output, until the input ends. What else is printed goes to stderr.
 
     What was asked by then is answered, if that takes no more than 20 seconds and somebody reads the output; what is
-    still under way then is cancelled.
+    still under way then is cancelled, and has two seconds to clean up.
 
     Raises:
         Misuse: as `server_of`.
         OSError: nothing can be said to the client any more.
     """
     running_loop()
-    server = server_of(what, journal=journal)
+    server, calls = _served(what, journal)
     from mcp.server.stdio import stdio_server
 
     try:
@@ -124,7 +128,7 @@ async def serve_stdio(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journa
             outstanding = Outstanding(is_read)
             async with stdio_server() as (read, write):
                 told = Told(write, outstanding)
-                streams: tuple[Any, Any] = Heard(read, told, outstanding), told
+                streams: tuple[Any, Any] = Heard(read, told, outstanding, calls.end), told
                 try:
                     # What tools print must not come between the messages, nor after them.
                     with redirect_stdout(sys.stderr):

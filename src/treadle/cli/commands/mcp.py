@@ -24,8 +24,6 @@ _LONGEST: Final = 200
 """Characters of an error in a line."""
 
 _LOOKS: Final = 0.05
-_LAST_WORDS: Final = 2.0
-"""Seconds that what is cancelled has to end."""
 
 
 @click.command(short_help="Serve an agent, or tools, to MCP clients.")
@@ -109,7 +107,7 @@ async def _over_http(app: Any, port: int) -> None:
     import uvicorn
     from sse_starlette.sse import AppStatus
 
-    from treadle.mcp.outstanding import GRACE
+    from treadle.mcp.outstanding import GRACE, LAST_WORDS
 
     calls = app.state.calls
     # It would cut the answers off that are under way, as soon as the server is told to stop.
@@ -130,18 +128,18 @@ async def _over_http(app: Any, port: int) -> None:
             async with anyio.create_task_group() as beside:
                 beside.start_soon(self._ends_streams)
                 # What a call does to clean up may take for ever.
-                with anyio.move_on_after(GRACE + _LAST_WORDS):
+                with anyio.move_on_after(GRACE + LAST_WORDS):
                     await super().shutdown(sockets)
                 beside.cancel_scope.cancel()
             if self.force_exit:
-                with anyio.move_on_after(_LAST_WORDS):
+                with anyio.move_on_after(LAST_WORDS):
                     await self.lifespan.shutdown()
             # They have their runs to end; once more, as what they do to clean up may take for ever.
             for left in ([*self.server_state.tasks], asyncio.all_tasks() - {asyncio.current_task()}):
                 for task in left:
                     task.cancel()
                 if left:
-                    await asyncio.wait(left, timeout=_LAST_WORDS)
+                    await asyncio.wait(left, timeout=LAST_WORDS)
 
         async def _ends_streams(self) -> None:
             """Ends what is open for news once nothing else is under way: it would be waited for."""
