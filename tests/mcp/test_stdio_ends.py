@@ -276,6 +276,7 @@ UNREADABLE = [
      "write each on a line of its own"),
     ('{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', {None}, "Invalid JSON: "),
     ('{"jsonrpc": "2.0", "id": 70, "method": "ping", "params": {"name": "M\udcfcller"}}', {70}, "Invalid JSON: "),
+    ('{"jsonrpc": "2.0", "id": 70, "method": "ping", "params": {"x": "\\ud83d\udcfc"}}', {70}, "Invalid JSON: "),
     (f'{{"jsonrpc": "2.0", "id": 70, "method": "x", "params": {"[" * 9_999}{"]" * 9_999}}}', {None}, "Invalid JSON: "),
     ("no message", set(), ""),
     ('{"id": 70, "result": NaN}', set(), ""),

@@ -2,8 +2,8 @@
 
 The official package reads it in a thread that nothing can cancel: told to stop, a server waited until its client said
 one thing more. So the file with the number 0 is one end of a pair of sockets, into whose other end a thread of our own
-passes on what comes. What of it is no UTF-8 becomes an escape of JSON that stands for no text, so that the message is
-refused: the package would have put other letters in its place, and a call been made with these.
+passes on what comes. What of it is no UTF-8 becomes a character that JSON has nowhere, so that the message is refused:
+the package would have put other letters in its place, and a call been made with these.
 """
 
 import os
@@ -16,6 +16,8 @@ from threading import Thread
 from typing import Final
 
 _PIECE: Final = 65_536
+
+_NOWHERE: Final = dict.fromkeys(range(0xDC80, 0xDD00), "\0")
 
 
 @contextmanager
@@ -37,8 +39,8 @@ def ending_input() -> Iterator[Callable[[], None]]:
         try:
             with suppress(OSError), into:
                 while piece := os.read(outside, _PIECE):
-                    into.sendall(text.decode(piece).encode("utf-8", "backslashreplace"))
-                into.sendall(text.decode(b"", final=True).encode("utf-8", "backslashreplace"))
+                    into.sendall(text.decode(piece).translate(_NOWHERE).encode())
+                into.sendall(text.decode(b"", final=True).translate(_NOWHERE).encode())
         finally:
             os.close(outside)
 

@@ -32,7 +32,7 @@ def refusals(error: Exception) -> Sequence[Any]:
     first = faults[0]
     match first["type"]:
         case "json_invalid":
-            # What Python reads all the same, such as half of a pair of surrogates.
+            # What Python reads all the same, such as half of a pair of surrogates, or a control character.
             found, code, why = _read(first["input"]), PARSE_ERROR, str(first["msg"])
         case "model_type":
             found, code, why = first["input"], INVALID_REQUEST, _BATCH
@@ -102,7 +102,7 @@ def _requests() -> frozenset[str]:
 
 def _read(line: Any) -> Any:
     try:
-        return json.loads(line)
+        return json.loads(line, strict=False)
     except RecursionError:
         # Nested so deep it is more than junk, and somebody may wait.
         return {"method": None, "id": None}
