@@ -37,7 +37,7 @@ from treadle.models.offline.plan.naming import (
     told_otherwise,
     verb_behind,
 )
-from treadle.models.offline.plan.worked_out import is_done_to_a_thing, is_worked_out
+from treadle.models.offline.plan.worked_out import is_done_to_a_thing, is_power, is_worked_out
 
 _ONLY_TELLING = PLAIN_VERBS | word_set(
     "list count search calculate compute convert translate estimate compare query explain describe summarize predict "
@@ -50,8 +50,6 @@ _ASKING = _ONLY_TELLING - word_set("add do return").union(*CHANGES)
 _REPORTED = (CHANGES[0], CHANGES[5])
 # What opens a name by which one only asks, where nothing else is said of the tool.
 _TOLD_BY_NAME = (TELLING_VERBS | PLAIN_VERBS) - HANDLING_VERBS
-# Of numbers alone they are computed.
-_POWERS = word_set("power square cube mod negate")
 _FINDING = PLAIN_VERBS | word_set("list search count view")
 _DETERMINERS = word_set("a an the one this")
 _PARTICLES = word_set("back up out off down away")
@@ -246,8 +244,8 @@ class Commands:
             return not self.changes
         if self._is_called_by_noun or self.is_a_thing or self._is_worked_out:
             return True
-        if first in _ONLY_TELLING or (self._only_numbers and len(self.shapes) > 1 and first in _POWERS):
-            return not is_done_to_a_thing(first, self.summary, self.shapes)
+        if first in _ONLY_TELLING or is_power(first, self.shapes, self.takes):
+            return not is_done_to_a_thing(self.name, self.summary, self.shapes)
         said, last = parts(self.summary), parts(self.name)[-1]
         if not said:
             return first in _TOLD_BY_NAME or (is_function_word(first) and first != "like")

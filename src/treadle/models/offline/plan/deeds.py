@@ -37,12 +37,18 @@ _CHANGING = frozenset().union(*CHANGES)
 _DOING = _CHANGING - TELLING_VERBS - PLAIN_VERBS
 _AND_DOES = re.compile(r"\band (\w+) (?:it|them|an?|the|its|their|everybody|everyone|all)\b")
 # "The books and orders the customer has" order nothing, but who "gets it and locks it" does.
-_AND_DOES_IT = re.compile(r"\band (\w+s) (?:it|them|everybody|everyone)\b")
+_AND_DOES_IT = re.compile(r"(?:\b(?:and|then) (\w+s)|, (\w+ing)) (?:it|them|everybody|everyone|if)\b")
 # "Given a user, returns the orders", "Takes a user and returns the orders"
 _OUT_OF = re.compile(
     r"(?P<how>given|takes?|accepts?|receives?)\s+(?:an?\s+|the\s+|two\s+)?(?P<what>[\w-]+)\b[^.;]*?,?\s+(?:and\s+)?"
     r"(?P<told>returns?\s+(?!it\b|them\b).+)",
     re.IGNORECASE | re.DOTALL,
+)
+# "Given a user, returns the deposit to them", "Takes a book and returns the book to the shelf"
+_GIVEN_BACK = re.compile(
+    r"\breturns?\s+\w+\s+\w+\s+to\s+(?:them|him|her|it|their|his)\b"
+    r"|\btakes?\s+\w+\s+(\w+)\s+and\s+returns?\s+(?:the|that)\s+\1\b",
+    re.IGNORECASE,
 )
 _AWAY = word_set("up out off down away back over after through")
 _TOLD_WITH = frozenset(
@@ -71,7 +77,8 @@ def read_deed(summary: str, takes: frozenset[str] = frozenset()) -> tuple[str, f
         summary: the first sentence of what a tool says of itself.
         takes: the stems of the nouns of what it requires.
     """
-    if (out := _OUT_OF.match(summary)) is not None and (out["how"].lower() == "given" or stem(out["what"]) in takes):
+    out = None if _GIVEN_BACK.search(summary) else _OUT_OF.match(summary)
+    if out is not None and (out["how"].lower() == "given" or stem(out["what"]) in takes):
         # What a tool takes that is its argument is only passed.
         summary = out["told"]
     summary = _HAS.sub("Have", summary, count=1) if _HAS.match(summary) else summary
@@ -139,6 +146,12 @@ def joined_deeds(name: str, summary: str) -> frozenset[str]:
         summary: the first sentence of its description.
     """
     joined = {word[1] for word in _AND_DOES.finditer(summary.lower())} - {"print"}
-    joined |= {singular(word[1]) for word in _AND_DOES_IT.finditer(summary.lower())}
-    joined |= {word for before, word in pairwise(parts(name)) if before == "and"}
-    return frozenset(joined & (_CHANGING | DEED_VERBS | DEED_NOUNS) - TELLING_VERBS - PLAIN_VERBS)
+    deeds = (_CHANGING | DEED_VERBS | DEED_NOUNS) - TELLING_VERBS - PLAIN_VERBS
+    doing = {singular(word[1]) if word[1] else stem(word[2]) for word in _AND_DOES_IT.finditer(summary.lower())}
+    joined |= doing | {verb for verb in deeds if stem(verb) in doing}
+    words = parts(name)
+    joined |= {word for before, word in pairwise(words) if before in ("and", "or")}
+    # What is joined to a verb is one, known or not: `get_and_increment`.
+    first, joint, *verb = (*words, "", "", "")[:3]
+    also = {*verb} - TELLING_VERBS - PLAIN_VERBS if joint == "and" and first in TELLING_VERBS | PLAIN_VERBS else set()
+    return frozenset((joined & deeds) | (also - {""}))

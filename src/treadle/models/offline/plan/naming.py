@@ -62,8 +62,14 @@ _GIVEN_TO = re.compile(
     r"(?:an?|some|another) \w+",
     re.IGNORECASE,
 )
-_TOLD_TO = re.compile(r"\W*(?:tells?|shows?) (?:an?|the) (?P<whom>[\w-]+) (?:an?|the|some|something)\b", re.IGNORECASE)
+_TOLD_TO = re.compile(r"\W*(?:tells?|shows?) (?:(?:an?|the) )?(?P<whom>[\w-]+) (?:an?|the|some|something)\b", re.IGNORECASE)
 _RETURNED = re.compile(r"\W*returns? an? \w+", re.IGNORECASE)
+# "Returns the book to the shelf", but not "Returns the way to the station"
+_RETURNED_TO = re.compile(
+    r"\W*returns? (?:the|its|their) (?!(?:path|distance|route|way|link|url|time|answer|solution)\b)\w+ "
+    r"(?:to (?:an?|the|its|their|his|her|them|it)\b|back\b)",
+    re.IGNORECASE,
+)
 _OF_ONE = {
     "count": re.compile(
         r"\W*counts?\s+(?:an?|one|another)\s+(?:\w+\s+)?\w+(?:\s+(?:for|at|as|towards?|by)\b|\W*$)", re.IGNORECASE
@@ -76,7 +82,14 @@ _OF_ONE = {
 }
 _CHANGING = frozenset().union(*CHANGES)
 # They make a figure other, and are hardly told of as done to a thing.
-_CUTTING = word_set("slash hike bump top trim max min clear zero")
+_CUTTING = word_set(
+    "slash hike bump top trim max min clear zero settle empty override floor beat crash nil null contest expense level "
+    "round match ceiling halve double triple lower undo waive void forgive correct cap fix mark spend burn drain sweep "
+    "dispute claim earn award redeem grant sink lock accept agree refresh reconcile square offset write negotiate "
+    "haggle guarantee peg pin hedge dock garnish levy impose credit debit charge quote bid tender reset restore revert "
+    "rebase adjust amend tweak tune nudge boost inflate deflate squeeze drop jack pad dump flatten liquidate exhaust "
+    "deplete consume collect withdraw deposit pay refund comp absolve pardon absorb pocket split share pool merge"
+)
 _THIS_TOOL = word_set("this the a tool function to that which")
 _TEXTS = frozenset(stem(word) for word in ("text", "message", "body", "content", "status", "comment"))
 _DONE_TO = word_set("add raise make run have put do")
@@ -366,7 +379,8 @@ def is_given(summary: str) -> bool:
 def is_returned(name: str, summary: str, takes: frozenset[str] = frozenset()) -> bool:
     """Whether what a tool is called by is returned, as by `return_car`, and is not what it tells: "Returns a list"."""
     said = parts(summary)
-    return _RETURNED.match(summary) is not None and (said[2] in parts(name) or stem(said[2]) in takes)
+    returned = _RETURNED.match(summary) or _RETURNED_TO.match(summary)
+    return returned is not None and (said[2] in parts(name) or stem(said[2]) in takes)
 
 
 def is_of_one(verb: str, summary: str) -> bool:

@@ -5,12 +5,12 @@ Called by `commands`.
 """
 
 from treadle.models.offline.grammar.english import MAKING_VERBS, TELLING_VERBS, word_set
-from treadle.models.offline.grammar.words import parts, singular
+from treadle.models.offline.grammar.words import parts, singular, stem
 from treadle.models.offline.plan.headings import ARTICLES
 
 _VERBS = (TELLING_VERBS - MAKING_VERBS | {"embed", "tokenise"}) - word_set(
     "select pick choose run use make have do want need wait sleep help route download name draw report say tell "
-    "show give read"
+    "show give read answer track monitor"
 )
 _INFORMATION = word_set(
     "text string word sentence paragraph phrase number integer digit date json csv xml html yaml markdown url "
@@ -26,11 +26,19 @@ _OBJECTS = {
 _DONE_TO = {
     "solve": word_set("ticket issue case incident complaint dispute task"),
     "validate": word_set("ticket voucher pass badge"),
+    "convert": word_set("lead trial prospect visitor"),
+    "retrieve": word_set("parcel package luggage shipment pallet"),
 }
 _ARITHMETIC = word_set("multiply subtract divide")
-_OPERANDS = word_set("value operand argument input")
+_POWERS = word_set("power square cube mod negate")
+_OPERANDS = word_set("value operand argument input n")
+_TAKEN = frozenset(
+    map(stem, word_set("number value base exponent power modulus dividend divisor operand argument input integer"))
+)
 _BEHIND = word_set("of for in on at by from to into as with using and or that which per")
 _ELSEWHERE = word_set("into onto")
+# "Load a dataset to production", "Loads a JSON file as the new configuration"
+_AWAY = word_set("to as")
 
 
 def _object(said: tuple[str, ...]) -> tuple[str, ...]:
@@ -54,21 +62,37 @@ def is_worked_out(summary: str, returns: str) -> bool:
         # "Filter products by category"
         return verb == "filter" or singular(words[0]) in _INFORMATION
     last = singular(words[-1])
+    if verb in _OBJECTS and not _AWAY.isdisjoint(said):
+        return False
     # "Load a CSV file", "Squares a number", but not "Classify a text as secret"
     return last in _OBJECTS.get(verb, ()) or (last in _INFORMATION and (verb != "classify" or "as" not in said))
 
 
-def is_done_to_a_thing(verb: str, summary: str, shapes: tuple[str, ...]) -> bool:
+def is_power(verb: str, shapes: tuple[str, ...], takes: frozenset[str]) -> bool:
+    """Whether two numbers or more are only made another: `power(base, exponent)`, but not `power(device, level)`.
+
+    Args:
+        verb: the verb that the tool is called by.
+        shapes: those of its parameters.
+        takes: the stems of the nouns of what it requires.
+    """
+    numbers = len(shapes) > 1 and {*shapes} == {"number"}
+    return verb in _POWERS and numbers and all(len(noun) == 1 or noun in _TAKEN for noun in takes)
+
+
+def is_done_to_a_thing(name: str, summary: str, shapes: tuple[str, ...]) -> bool:
     """Whether a verb by which tools only tell things is said of what it is done to: "Solve a ticket", "Subtract from
     the stock" of an item.
 
     Args:
-        verb: the verb that the tool is called by.
+        name: the tool's name, which opens with that verb.
         summary: the first sentence of its description.
         shapes: those of its parameters.
     """
-    said = parts(summary)
+    verb = parts(name)[0]
+    # "Validates a ticket (stamps it)"
+    said = parts(summary.partition("(")[0]) or parts(name)
     last = singular(("", *_object(said))[-1])
-    done = verb in _ARITHMETIC and bool(said) and "text" in shapes
+    done = verb in _ARITHMETIC and bool(summary) and "text" in shapes
     done = done and len(last) != 1 and last not in _INFORMATION | _OPERANDS
     return done or (verb == singular((*said, "")[0]) and last in _DONE_TO.get(verb, ()))
