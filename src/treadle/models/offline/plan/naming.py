@@ -92,6 +92,11 @@ _CUTTING = word_set(
 )
 _THIS_TOOL = word_set("this the a tool function to that which")
 _TEXTS = frozenset(stem(word) for word in ("text", "message", "body", "content", "status", "comment"))
+# What is put into these they may be called with: `cart(item)`.
+_HOLDERS = word_set("cart basket wallet portfolio inbox agenda")
+_OWNERS = frozenset(
+    map(stem, word_set("user customer person owner name account client employee member player id day date email"))
+)
 _DONE_TO = word_set("add raise make run have put do")
 _SHOWING = word_set("show check see run do view")
 _GOING = MAKING_VERBS - TELLING_VERBS - word_set("create make add raise write turn merge update new")
@@ -205,6 +210,8 @@ def is_a_thing(name: str, shapes: tuple[str, ...], returns: str, takes: frozense
         return True
     if shapes == ("expression",):
         return True
+    if one in _HOLDERS and len(words) == 1 and not takes <= _OWNERS:
+        return False
     if len(words) == 3 and words[1] == "to":
         return 0 < numbers == len(shapes) and returns in ("number", "integer")
     if len(words) == 2 and words[1] in _MEASURED | {"rate"} and returns in ("number", "integer") and not numbers:

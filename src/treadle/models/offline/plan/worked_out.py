@@ -30,6 +30,7 @@ _DONE_TO = {
     "retrieve": word_set("parcel package luggage shipment pallet"),
 }
 _ARITHMETIC = word_set("multiply subtract divide")
+_MAKING_OTHER = _ARITHMETIC | word_set("reduce shorten expand round reverse flip")
 _POWERS = word_set("power square cube mod negate")
 _OPERANDS = word_set("value operand argument input n")
 _TAKEN = frozenset(
@@ -47,6 +48,12 @@ def _object(said: tuple[str, ...]) -> tuple[str, ...]:
     return said[1:end]
 
 
+def _is_made_other(verb: str, said: tuple[str, ...]) -> bool:
+    """Whether something is of whom or what it is said to be made other: "Reduce the number of seats in a room"."""
+    owned = said[len(_object(said)) + 1 :]
+    return verb in _MAKING_OTHER and owned[:1] == ("of",) and all(singular(word) not in _INFORMATION for word in owned)
+
+
 def is_worked_out(summary: str, returns: str) -> bool:
     """Whether something is only worked out of information: "Encodes a text as base64", "Extract keywords".
 
@@ -62,7 +69,7 @@ def is_worked_out(summary: str, returns: str) -> bool:
         # "Filter products by category"
         return verb == "filter" or singular(words[0]) in _INFORMATION
     last = singular(words[-1])
-    if verb in _OBJECTS and not _AWAY.isdisjoint(said):
+    if (verb in _OBJECTS and not _AWAY.isdisjoint(said)) or _is_made_other(verb, said):
         return False
     # "Load a CSV file", "Squares a number", but not "Classify a text as secret"
     return last in _OBJECTS.get(verb, ()) or (last in _INFORMATION and (verb != "classify" or "as" not in said))
@@ -94,5 +101,5 @@ def is_done_to_a_thing(name: str, summary: str, shapes: tuple[str, ...]) -> bool
     said = parts(summary.partition("(")[0]) or parts(name)
     last = singular(("", *_object(said))[-1])
     done = verb in _ARITHMETIC and bool(summary) and "text" in shapes
-    done = done and len(last) != 1 and last not in _INFORMATION | _OPERANDS
+    done = done and len(last) != 1 and (last not in _INFORMATION | _OPERANDS or _is_made_other(verb, said))
     return done or (verb == singular((*said, "")[0]) and last in _DONE_TO.get(verb, ()))
