@@ -233,6 +233,14 @@ def test_filters(held: Any, op: str, value: Any, expected: int) -> None:
     assert (found.totals["amount"] or 0) == expected
 
 
+@pytest.mark.parametrize("pattern", ["ab%cd", "ab_cd", "%cd", "ab%", "%"])
+def test_what_a_text_has_behind_a_nul_is_not_left_out_by_like(held: Any, pattern: str) -> None:
+    source = held("t", [("ab\0cd", 1), ("x", 2), (None, 4)])
+    condition = {"dimension": "company", "op": "like", "value": pattern}
+    found = query(Catalog([source]), QueryRequest(source="t", filters=[condition]), bounds=QUICK)
+    assert found.totals["amount"] == (3 if pattern == "%" else 1)
+
+
 @pytest.mark.parametrize(("inclusive", "expected"), [("both", 27), ("left", 26), ("right", 19), ("neither", 18)])
 def test_the_ends_of_a_range(held: Any, inclusive: str, expected: int) -> None:
     source = held("t", ROWS, types=("TEXT COLLATE NOCASE", "INTEGER"))

@@ -172,8 +172,10 @@ def _text(dialect: Dialect, value: "exp.Expr", key: Key, condition: Filter, para
             return None
         return Narrowing(_or_missing(value, found, condition))
     if condition.op == "like" and not steps:
-        # To some databases a sign is more than one character, and a text goes on in blanks.
-        return Narrowing(_alike(dialect, value, [_loose(str(condition.value).replace("_", "%")) + "%"], parameters))
+        # To some databases a sign is more than one character, and a text goes on in blanks; to SQLite it ends at a NUL.
+        pattern = _loose(str(condition.value).replace("_", "%"))
+        pattern = pattern.partition("%")[0] if dialect.name == "sqlite" else pattern
+        return Narrowing(_alike(dialect, value, [f"{pattern}%"], parameters))
     ordered = condition.op in ("<", "<=", ">", ">=", "between")
     # The values that a range on digits cannot place are only seen where all of them come.
     plain = not any(character.isdigit() for text in texts for character in text)
