@@ -50,6 +50,14 @@ def test_days() -> None:
     assert ends("qtd", "2024-12-01") == ("2024-10-01", "2024-12-01")
 
 
+def test_a_copy_of_a_set_with_another_value_is_what_it_says() -> None:
+    asked = Filter.model_validate({"dimension": "d", "op": "ytd", "value": "2024-05-31"})
+    other = asked.model_copy(update={"value": ["2024-01-01", "2024-06-30"]})
+    assert Filter.model_validate(other.model_dump()).values == ["2024-01-01", "2024-06-30"]
+    assert str(asked.model_copy(update={"op": "=", "value": "x"})) == "d = x"
+    assert asked.model_dump(include={"dimension"}) == {"dimension": "d"}
+
+
 @pytest.mark.parametrize(
     ("op", "value"), [("YTD", "2024-05-31"), ("qtd", date(2024, 5, 31)), ("ytd", "05/2024"), ("rolling", [202405, 12])]
 )

@@ -157,9 +157,10 @@ def test_a_condition_as_it_is_shown_can_be_given_back(op: str) -> None:
 
 @pytest.mark.parametrize("op", ["ytd", "qtd"])
 @pytest.mark.parametrize("day", ["2024-01-01", "2024-02-29", "2024-05-31"])
-def test_a_set_of_days_as_it_is_shown_has_its_last_day_to_its_end(op: str, day: str) -> None:
+@pytest.mark.parametrize("ends", ["both", "right"])
+def test_a_set_of_days_as_it_is_shown_has_its_last_day_to_its_end(op: str, day: str, ends: str) -> None:
     """It was shown as a range that ends where that day begins."""
-    asked = Filter.model_validate({"dimension": "x", "op": op, "value": day})
+    asked = Filter.model_validate({"dimension": "x", "op": op, "value": day, "inclusive": ends})
     (found,) = filters_of("--where", [str(asked)])
     assert (found.value, found.to_the_end) == (asked.value, asked.to_the_end) != (asked.value, asked)
 

@@ -25,7 +25,9 @@ _WORDS = re.compile(
 _ENDS = re.compile(r"(?P<low>\"[^\"]*\"|'[^']*'|.+?)\s+and\s+(?P<high>.+)", re.DOTALL | re.IGNORECASE)
 # What treadle shows behind the ends of a range.
 _ENDS_TOLD = re.compile(
-    r"(?P<value>.*\])\s+\((inclusive: (?P<inclusive>left|right|neither)|all of (?P<last>\d{4}-\d\d-\d\d))\)", re.DOTALL
+    r"(?P<value>.*\])(?=\s+\()(?:\s+\(inclusive: (?P<inclusive>left|right|neither)\))?"
+    r"(?:\s+\(all of (?P<last>\d{4}-\d\d-\d\d)\))?",
+    re.DOTALL,
 )
 _VALUES = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]*)\s*(?:,|$)")
 _LIST = re.compile(r"\([^()]*\)|\[[^\[\]]*\]", re.DOTALL)
@@ -106,7 +108,7 @@ def _between(option: str, item: str, value: str) -> dict[str, Any]:
     if told and told["last"]:
         found = {"op": "ytd" if str(listed[0]).endswith("-01-01") else "qtd", "value": told["last"]}
         if listed == _set_of_days(**found):
-            return found
+            return found | ({"inclusive": told["inclusive"]} if told["inclusive"] else {})
     elif told:
         return {"value": listed, "inclusive": told["inclusive"]}
     elif _listed(value, one=False) != value and len(listed) == 2:

@@ -94,7 +94,8 @@ class Filter(BaseModel):
 
     @model_serializer(mode="wrap")
     def _as_given(self, made: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: self._set.get(name, value) for name, value in made(self).items()}
+        given = self._given
+        return {name: given.get(name, value) for name, value in made(self).items()}
 
     @model_validator(mode="before")
     @classmethod
@@ -133,15 +134,21 @@ class Filter(BaseModel):
         return first, "<=" if self.inclusive in ("both", "right") else "<"
 
     @property
+    def _given(self) -> dict[str, Any]:
+        """The set that it was given as; nothing if it was none, or is a copy with another value."""
+        same = self._set and self.op == "between" and self.value == period_set(**self._set)
+        return self._set if same else {}
+
+    @property
     def of_periods(self) -> bool:
         """Whether it was given as a set of fiscal periods, such as `ytd`."""
-        return bool(self._set) and not is_day(str(self.values[1]))
+        return bool(self._given) and not is_day(str(self.values[1]))
 
     @property
     def to_the_end(self) -> "Filter":
         """The filter for points in time: of a set of days, the last one is in it to its end."""
         if (
-            not self._set
+            not self._given
             or self.of_periods
             or self.inclusive not in ("both", "right")
             or self.values[1] == str(date.max)
