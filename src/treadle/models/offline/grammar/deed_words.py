@@ -59,3 +59,13 @@ DEED_NOUNS = word_set(
     tilt tip toast tow trade train transplant transport trap trash treat trim tune tutor twist unveil upgrade
     vacuum vet veto void vote walk warm wash water wax weed whip whisk wipe wire wrap yaw"""
 )
+
+# They make a figure other, and are hardly told of as done to a thing: `settle_balance`, `override_price`.
+FIGURE_VERBS = word_set(
+    """absolve absorb accept adjust agree amend award beat bid boost bump burn cap charge claim clear collect comp
+    consume contest correct crash debit deflate deplete deposit dispute dock double drain drop dump earn empty
+    exhaust fix flatten forgive garnish grant guarantee haggle halve hedge hike impose inflate jack levy liquidate
+    lock lower mark match max merge min negotiate nil nudge null offset override pad pardon peg pin pocket quote
+    rebase reconcile redeem refresh refund reset restore revert round settle sink slash spend split square squeeze
+    sweep tender top trim triple tune tweak undo void waive withdraw write zero"""
+)

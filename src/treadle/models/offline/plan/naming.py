@@ -6,7 +6,7 @@ Called by `toolbox`.
 
 import re
 
-from treadle.models.offline.grammar.deed_words import DEED_NOUNS, DEED_VERBS
+from treadle.models.offline.grammar.deed_words import DEED_NOUNS, DEED_VERBS, FIGURE_VERBS
 from treadle.models.offline.grammar.english import (
     CHANGES,
     HANDLING_VERBS,
@@ -62,7 +62,9 @@ _GIVEN_TO = re.compile(
     r"(?:an?|some|another) \w+",
     re.IGNORECASE,
 )
-_TOLD_TO = re.compile(r"\W*(?:tells?|shows?) (?:(?:an?|the) )?(?P<whom>[\w-]+) (?:an?|the|some|something)\b", re.IGNORECASE)
+_TOLD_TO = re.compile(
+    r"\W*(?:tells?|shows?) (?:(?:an?|the) )?(?P<whom>[\w-]+) (?:an?|the|some|something)\b", re.IGNORECASE
+)
 _RETURNED = re.compile(r"\W*returns? an? \w+", re.IGNORECASE)
 # "Returns the book to the shelf", but not "Returns the way to the station"
 _RETURNED_TO = re.compile(
@@ -81,22 +83,11 @@ _OF_ONE = {
     ),
 }
 _CHANGING = frozenset().union(*CHANGES)
-# They make a figure other, and are hardly told of as done to a thing.
-_CUTTING = word_set(
-    "slash hike bump top trim max min clear zero settle empty override floor beat crash nil null contest expense level "
-    "round match ceiling halve double triple lower undo waive void forgive correct cap fix mark spend burn drain sweep "
-    "dispute claim earn award redeem grant sink lock accept agree refresh reconcile square offset write negotiate "
-    "haggle guarantee peg pin hedge dock garnish levy impose credit debit charge quote bid tender reset restore revert "
-    "rebase adjust amend tweak tune nudge boost inflate deflate squeeze drop jack pad dump flatten liquidate exhaust "
-    "deplete consume collect withdraw deposit pay refund comp absolve pardon absorb pocket split share pool merge"
-)
 _THIS_TOOL = word_set("this the a tool function to that which")
 _TEXTS = frozenset(stem(word) for word in ("text", "message", "body", "content", "status", "comment"))
 # What is put into these they may be called with: `cart(item)`.
 _HOLDERS = word_set("cart basket wallet portfolio inbox agenda")
-_OWNERS = frozenset(
-    map(stem, word_set("user customer person owner name account client employee member player id day date email"))
-)
+_OWNERS = frozenset(map(stem, word_set("user customer person owner name account client employee member player id")))
 _DONE_TO = word_set("add raise make run have put do")
 _SHOWING = word_set("show check see run do view")
 _GOING = MAKING_VERBS - TELLING_VERBS - word_set("create make add raise write turn merge update new")
@@ -216,7 +207,7 @@ def is_a_thing(name: str, shapes: tuple[str, ...], returns: str, takes: frozense
         return 0 < numbers == len(shapes) and returns in ("number", "integer")
     if len(words) == 2 and words[1] in _MEASURED | {"rate"} and returns in ("number", "integer") and not numbers:
         # `invoice_total` of a vendor; but who is to `hike_fare`, says no how much.
-        return not is_verb(first) and first not in TELLING_VERBS | MAKING_VERBS | LIGHT_VERBS | _CUTTING
+        return not is_verb(first) and first not in TELLING_VERBS | MAKING_VERBS | LIGHT_VERBS | FIGURE_VERBS
     known = THINGS | BESIDE_THINGS | FIGURES | INFORMATION | _MEASURED
     # A figure that takes a number may be set to it.
     taken = numbers if {*words} & _MEASURED and (len(words) == 1 or len(shapes) > 1) else 0
