@@ -37,12 +37,22 @@ _CHANGING = frozenset().union(*CHANGES)
 _DOING = _CHANGING - TELLING_VERBS - PLAIN_VERBS
 _AND_DOES = re.compile(r"\band (\w+) (?:it|them|an?|the|its|their|everybody|everyone|all)\b")
 # "The books and orders the customer has" order nothing, but who "gets it and locks it" does.
-_AND_DOES_IT = re.compile(r"(?:\b(?:and|then) (\w+s)|, (\w+ing)) (?:it|them|everybody|everyone|if)\b")
+_AND_DOES_IT = re.compile(
+    r"(?:\b(?:and|then)|[,;]) (?:(\w+s)|(\w+ing)) (?:(?:it|them|everybody|everyone)\b"
+    r"|(?:an?|the|its|their) [\w-]+(?=\W*$| (?:of|to|by|for|from|in|on|with|if|at)\b))"
+)
 # "Given a user, returns the orders", "Takes a user and returns the orders"
 _OUT_OF = re.compile(
-    r"(?P<how>given|takes?|accepts?|receives?)\s+(?:an?\s+|the\s+|two\s+)?(?P<what>[\w-]+)\b[^.;]*?,?\s+(?:and\s+)?"
+    r"(?P<how>given|takes?|accepts?|receives?)\s+(?:an?\s+|the\s+|two\s+)?(?P<what>[\w-]+)\b(?P<more>[^.;]*?),?\s+"
+    r"(?:and\s+)?"
     r"(?P<told>returns?\s+(?!it\b|them\b).+)",
     re.IGNORECASE | re.DOTALL,
+)
+# "Accepts an invoice, pays it and returns the receipt", "Takes a seat, reserves and returns it"
+_MEANWHILE = re.compile(
+    r"(?:,|\band|\bthen|\bor)\s+(?:(?:and|then)\s+)?(?!(?:an?|the|its|their|one|all|every|this|that|two)\b)"
+    r"(?P<done>\w+)(?=(?P<alone>\s*$)|\s+(?:it|them|him|her|an?|the|its|their|one|all|every|this|that)\b)",
+    re.IGNORECASE,
 )
 # "Given a user, returns the deposit to them", "Takes a book and returns the book to the shelf"
 _GIVEN_BACK = re.compile(
@@ -78,6 +88,7 @@ def read_deed(summary: str, takes: frozenset[str] = frozenset()) -> tuple[str, f
         takes: the stems of the nouns of what it requires.
     """
     out = None if _GIVEN_BACK.search(summary) else _OUT_OF.match(summary)
+    out = None if out and any(map(_is_meant, _MEANWHILE.finditer(out["more"]))) else out
     if out is not None and (out["how"].lower() == "given" or stem(out["what"]) in takes):
         # What a tool takes that is its argument is only passed.
         summary = out["told"]
@@ -109,6 +120,12 @@ def read_deed(summary: str, takes: frozenset[str] = frozenset()) -> tuple[str, f
 
 def _is_done(verb: str) -> bool:
     return verb in MAKING_VERBS or verb not in TELLING_VERBS | PLAIN_VERBS
+
+
+def _is_meant(done: re.Match[str]) -> bool:
+    """Whether what stands between what a tool takes and what it returns is a verb: "a city and date" has none."""
+    verb = singular(done["done"].lower())
+    return done["alone"] is None or verb in _CHANGING | DEED_VERBS
 
 
 def is_done_as_well(name: str, summary: str, begun: tuple[str, str]) -> bool:

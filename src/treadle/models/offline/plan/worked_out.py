@@ -10,7 +10,8 @@ from treadle.models.offline.plan.headings import ARTICLES
 
 _VERBS = (TELLING_VERBS - MAKING_VERBS | {"embed", "tokenise"}) - word_set(
     "select pick choose run use make have do want need wait sleep help route download name draw report say tell "
-    "show give read answer track monitor"
+    "show give read answer track monitor remember recall think ask work greet state collect roll plan quote price test "
+    "review audit profile annotate cluster judge navigate drill reason"
 )
 _INFORMATION = word_set(
     "text string word sentence paragraph phrase number integer digit date json csv xml html yaml markdown url "
@@ -39,7 +40,7 @@ _TAKEN = frozenset(
 _BEHIND = word_set("of for in on at by from to into as with using and or that which per")
 _ELSEWHERE = word_set("into onto")
 # "Load a dataset to production", "Loads a JSON file as the new configuration"
-_AWAY = word_set("to as")
+_AWAY = word_set("to as in on")
 
 
 def _object(said: tuple[str, ...]) -> tuple[str, ...]:
@@ -69,8 +70,13 @@ def is_worked_out(summary: str, returns: str) -> bool:
         # "Filter products by category"
         return verb == "filter" or singular(words[0]) in _INFORMATION
     last = singular(words[-1])
-    if (verb in _OBJECTS and not _AWAY.isdisjoint(said)) or _is_made_other(verb, said):
+    if _is_made_other(verb, said):
         return False
+    if verb in ("crawl", "scrape", "load") and not _AWAY.isdisjoint(said):
+        return False
+    if verb == "load":
+        # "Load a card number"
+        return last in _OBJECTS[verb]
     # "Load a CSV file", "Squares a number", but not "Classify a text as secret"
     return last in _OBJECTS.get(verb, ()) or (last in _INFORMATION and (verb != "classify" or "as" not in said))
 
