@@ -43,13 +43,13 @@ _SHOWN: Final = frozenset("`\"'“")
 """What stands before a mark that is spoken of."""
 _MARKS: Final = re.compile(rf"{MARKER}(?>(?:\s|<[|｜](?!DSML)[^<>\n]{{0,200}}+>)*)", re.IGNORECASE)
 _CALLED: Final = re.compile(
-    r"(?P<data>[\[{]|<[|｜]DSML)|(?:call:|function<[|｜][^<>\n]{0,40}+>)?+"
-    r"(?P<name>[A-Za-z_][\w-]{0,99}+(?:\.[\w-]{1,99}+)*+)(?:(?P<code>\()|[\[{<]|:\d|\s{1,2}+(?:\{|```))"
+    r"(?P<data>[\[{]|<[|｜]DSML)|(?>(?:call:|function<[|｜][^<>\n]{0,40}+>)?)"
+    r"(?P<name>[A-Za-z_][\w-]{0,99}+(?>(?:\.[\w-]{1,99}+)*))(?:(?P<code>\()|[\[{<]|:\d|\s{1,2}+(?:\{|```))"
 )
 """What follows a mark in a line where that is one: data, or a name as calls have it. Else it is spoken of."""
 _MAY_BE_CALLED: Final = re.compile(
-    r"(?:<[^<>\n]{0,200}+|function<[^<>\n]{0,40}+|call:?|(?:call:|function<[|｜][^<>\n]{0,40}+>)?+"
-    r"[\w.-]{0,999}+(?::|\s{1,2}+`{0,2}+)?+)\Z"
+    r"(?:<[^<>\n]{0,200}+|function<[^<>\n]{0,40}+|call:?|(?>(?:call:|function<[|｜][^<>\n]{0,40}+>)?)"
+    r"[\w.-]{0,999}+(?>(?::|\s{1,2}+`{0,2}+)?))\Z"
 )
 _EAGERNESS: Final = 32
 """As in `reader.py`: what is held back is looked at again when it has grown by this share of itself."""
