@@ -67,10 +67,13 @@ class Driven:
         task = self._task = asyncio.current_task()
         self._cancels = 0 if task is None else task.cancelling()
         begun = False
+        waits: asyncio.Future[None] | None = None
         failure: list[BaseException] = []
 
         async def held() -> None:
             nonlocal begun
+            if waits is not None and waits.cancelled():
+                return
             begun, own = True, asyncio.current_task()
             self._own = own
             try:
@@ -83,8 +86,9 @@ class Driven:
 
         # It is waited for right here, and a second cancellation reaches it too, which a group keeps to itself.
         own = asyncio.get_running_loop().create_task(held())
+        waits = asyncio.shield(own)
         try:
-            await _ended(own)
+            await _ended(own, waits)
         except asyncio.CancelledError:
             if begun and not failure:
                 raise
@@ -201,8 +205,8 @@ class Driven:
         return value
 
 
-async def _ended(own: asyncio.Task[None]) -> None:
-    """Waits until `own` has ended, and tells it each time that this task is cancelled.
+async def _ended(own: asyncio.Task[None], waits: asyncio.Future[None]) -> None:
+    """Waits until `own` has ended, at first by `waits`, and tells it each time that this task is cancelled.
 
     Raises:
         asyncio.CancelledError: `own` had ended, or had not begun.
@@ -214,11 +218,11 @@ async def _ended(own: asyncio.Task[None]) -> None:
             # anyio cancels again at every turn of the loop, which would end what a tool does to clean up, unless it is
             # told that it was heard.
             with anyio.CancelScope(shield=True) if heard else nullcontext():
-                await asyncio.wait([own])
+                await waits
         except asyncio.CancelledError as error:
             if not own.cancel(*error.args):
                 raise
-            heard = True
+            heard, waits = True, asyncio.shield(own)
         except RuntimeError as error:
             # No scope can be left by a task that is closed.
             if isinstance(error.__context__, GeneratorExit):
