@@ -24,8 +24,11 @@ async def maker_of(one: Pending, state: RunState, journal: Journal | None) -> Ru
             state = standing_of(await read_of(journal, made.run_id))
         except (UnknownRun, JournalDamaged):
             return None
-        path = path.partition("/")[2]
-        inner = next((each for each in await unsettled(state, journal) if each.call_id == path), None)
+        # Of a call further below, journals tell the run that made it, and those of earlier versions the run next below.
+        waiting, inner = {each.call_id: each for each in await unsettled(state, journal)}, None
+        while path and inner is None:
+            path = path.partition("/")[2]
+            inner = waiting.get(path)
         if inner is None:
             return None
         made = inner
