@@ -206,6 +206,10 @@ class SimulatedHeartbeat(Heartbeat):
 class _Here:
     """The heartbeat of the process whose turn it is."""
 
+    def has(self, lease: Lease) -> bool:
+        """See `Heartbeat`."""
+        return _of(job().process).has(lease)
+
     def begin(self, lease: Lease, *, takeover: bool = False) -> bool:
         """See `Heartbeat`."""
         return _of(job().process).begin(lease, takeover=takeover)
