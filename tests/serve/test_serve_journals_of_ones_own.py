@@ -114,15 +114,16 @@ async def test_a_journal_that_is_away_is_told_as_that_on_every_route(caplog):
 
 async def test_an_answer_asked_for_anew_while_the_journal_is_away_is_not_said_to_follow_on_no_run():
     """It was refused as a conflict, as if the run before it had not ended, and a browser does not try that again."""
-    journal, path = Kept(), "/ai-sdk/talker"
+    journal, path, told = Kept(), "/ai-sdk/talker", []
     said = [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]
     async with serving(served([talker(journal)], journal=journal)) as client:
-        first = await client.post(path, json={"id": "c1", "messages": said, "trigger": "submit-message"}, **as_("ada"))
-        answer = {"id": first.headers["x-treadle-run"], "role": "assistant", "parts": [{"type": "text", "text": "hi"}]}
-        asked = {"id": "c1", "messages": [*said, answer, {**said[0], "id": "m2"}], "trigger": "submit-message"}
-        assert (await client.post(path, json=asked, **as_("ada"))).status_code == 200
-        anew, told = {**asked, "trigger": "regenerate-message"}, []
-        for number in range(1, 8):
+        for number in range(1, 10):
+            journal.fails, chat = 0, {"id": f"c{number}", "trigger": "submit-message"}
+            first = await client.post(path, json={**chat, "messages": said}, **as_("ada"))
+            answer = {"id": first.headers["x-treadle-run"], "role": "assistant", "parts": [{"type": "text", "text": "hi"}]}
+            asked = {**chat, "messages": [*said, answer, {**said[0], "id": "m2"}]}
+            assert (await client.post(path, json=asked, **as_("ada"))).status_code == 200
             journal.reads, journal.fails = 0, number
+            anew = {**asked, "trigger": "regenerate-message"}
             told.append((await client.post(path, json=anew, **as_("ada"))).status_code)
         assert (told[-1], {*told}) == (200, {200, 503}), told
