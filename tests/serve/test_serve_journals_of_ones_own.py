@@ -120,7 +120,7 @@ async def test_an_answer_asked_for_anew_while_the_journal_is_away_is_not_said_to
         for number in range(1, 10):
             journal.fails, chat = 0, {"id": f"c{number}", "trigger": "submit-message"}
             first = await client.post(path, json={**chat, "messages": said}, **as_("ada"))
-            answer = {"id": first.headers["x-treadle-run"], "role": "assistant", "parts": [{"type": "text", "text": "hi"}]}
+            answer = {**said[0], "id": first.headers["x-treadle-run"], "role": "assistant"}
             asked = {**chat, "messages": [*said, answer, {**said[0], "id": "m2"}]}
             assert (await client.post(path, json=asked, **as_("ada"))).status_code == 200
             journal.reads, journal.fails = 0, number
