@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from depth import DEPTH
 
 from treadle.analyst import (
     Bounds,
@@ -26,6 +27,7 @@ from treadle.analyst import (
 )
 
 from .formulas import Formulas
+from .one_engine import OneEngine
 
 Rows = Sequence[tuple[Any, ...]]
 QUICK = Bounds(threads=1, seconds=60)
@@ -39,6 +41,18 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     return sample_catalog(tmp_path_factory.mktemp("sample"))
+
+
+@pytest.fixture(scope="session")
+def _one(tmp_path_factory: pytest.TempPathFactory) -> OneEngine:
+    return OneEngine(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture
+def one_engine(_one: OneEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has what is asked answered by one engine; `make properties` has an engine opened for each question."""
+    if DEPTH == 1:
+        monkeypatch.setattr(duckdb, "connect", _one.connect)
 
 
 def named(column: str) -> str:

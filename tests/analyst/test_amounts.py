@@ -26,6 +26,8 @@ from treadle.analyst import (
 
 from .conftest import write_csv
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 Ask = Callable[..., QueryResult]
 

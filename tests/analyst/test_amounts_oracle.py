@@ -30,6 +30,8 @@ from treadle.analyst.reading.session import Session
 
 from .conftest import QUICK, write_csv
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 FORMS = [(".", ""), (",", ""), (",", "."), (".", ","), (".", "'"), (",", " "), (".", " "), (",", "\u00a0")]
 WORDS = {"": [], "EUR": ["EUR", "€"], "USD": ["USD", "$"], "CAD": ["CAD", "$"]}
 MANY = int(os.environ.get("TREADLE_AMOUNTS", "60"))

@@ -10,6 +10,8 @@ import pytest
 from treadle.analyst import AnalystError, Catalog, CompareRequest, Filter, QueryRequest, compare, query
 from treadle.cli.conditions import filters_of
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 
 def catalog(folder: Path, declared: str, **files: str) -> Catalog:
     for name, text in files.items():

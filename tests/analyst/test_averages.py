@@ -13,6 +13,8 @@ import pytest
 
 from treadle.analyst import AnalystError, Catalog, Comparison, Dimension, Measure, QueryRequest, Source, query
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 ROWS = [("1", "1.00"), ("1", "1.00"), ("1", "1.01"), ("2", "-0.50"), ("2", "-0.25"), ("2", "-0.25"), ("3", "7")]
 ROWS += [("4", None), ("5", "2"), ("5", "3")]

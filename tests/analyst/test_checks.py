@@ -43,6 +43,8 @@ from treadle.analyst.showing.comparison import match_rate
 
 from .conftest import QUICK, write_csv
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 Rows = Sequence[tuple[Any, ...]]
 HOSTILE = ["1001", "]]><b>&\"'", "=1+1", "ü\u202e", None, "", "a\nb", "\x07"]
 KEYS = st.sampled_from(HOSTILE)

@@ -8,6 +8,8 @@ import pytest
 from treadle.analyst import AnalystError, Filter
 from treadle.analyst.checks import History, Report, read_checks, run_checks
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 SOURCES = """\
 sources:
   a:

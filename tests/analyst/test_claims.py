@@ -36,6 +36,8 @@ from treadle.analyst.showing.sentences import SENTENCES, Kind
 
 from .claim_oracle import RANKS, TRIALS, Key, Node, Row, Table, World, below, nodes, total
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 PAIRS = int(os.environ.get("TREADLE_CLAIMS", "50"))
 FIRST = int(os.environ.get("TREADLE_CLAIMS_SEED", "0"))
 _PART = 25

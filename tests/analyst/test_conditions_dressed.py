@@ -31,6 +31,8 @@ from treadle.analyst.declared.source import Mapping
 
 from .conftest import QUICK, write_csv
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 
 def source(name: str, spelled: str = "", **more: Any) -> Source:
     dimension = Dimension(name="account", format=parse_format(spelled), mapping=more.pop("mapping", None))

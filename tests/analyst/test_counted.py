@@ -13,6 +13,8 @@ from treadle.analyst import Catalog, CompareRequest, Dimension, Measure, QueryRe
 
 from .conftest import QUICK, written
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 TEXTS = [("1", "x"), ("1", ""), ("1", None), ("1", " "), ("1", "\t\u00a0"), ("1", " 0 "), ("2", "")]
 
 

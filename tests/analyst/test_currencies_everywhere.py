@@ -29,6 +29,8 @@ from treadle.analyst.checks.page import checks_page
 
 from .conftest import QUICK, write_csv
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 ROWS = [("1", "EUR", "1.10", "1"), ("1", "USD", "2.20", "2"), ("2", "EUR", "0.05", "3")]
 SUMS = ["3.35", "3.55"]
 """What nobody wants to see: the sum over both currencies, of either side."""

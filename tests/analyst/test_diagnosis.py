@@ -27,6 +27,8 @@ from treadle.analyst.sql.terms import matches
 
 from .conftest import database
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 COLUMNS = ("company", "period", "amount")
 ROWS = [("1", "01", "100.00"), ("1", "02", "250.00"), ("2", "01", "-75.00"), ("2", "02", "3.20")]

@@ -37,6 +37,8 @@ from .conftest import QUICK
 from .dressing import CLOSING, MAPPED, NAMES, PERIODS, changed, dress, dressed, plain, rows_of, tables
 from .shelf import DATABASES, Shelf
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 PAIRS = int(os.environ.get("TREADLE_DRESSED", "12"))
 FIRST = int(os.environ.get("TREADLE_DRESSED_SEED", "0"))
 GROUPS = {"Result": ("Revenue", "Costs"), "Revenue": ("8000..8999",), "Costs": ("4100", "4200..4299"), "Odd": ("4300",)}

@@ -16,6 +16,8 @@ from treadle.analyst.declared.source import TextFormat
 
 from .conftest import QUICK
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 NAMES = ("account", "text", "amount", "code")
 
 

@@ -24,6 +24,8 @@ from treadle.analyst import (
 )
 from treadle.analyst.checks import Levels, judge
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 Confront = Callable[..., Comparison]
 COLUMNS = ("k", "cur", "amount")

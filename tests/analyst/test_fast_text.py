@@ -36,6 +36,8 @@ from treadle.analyst.sql.parameters import Parameters
 
 from .conftest import QUICK
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 POINT, GERMAN, COMMA = TextFormat(), TextFormat(decimal=",", thousands="."), TextFormat(decimal=",")
 ENGLISH, SWISS = TextFormat(thousands=","), TextFormat(thousands="'")
 FRENCH = TextFormat(decimal=",", thousands=" ")

@@ -24,6 +24,8 @@ from treadle.analyst import (
 
 from .conftest import QUICK, write_csv
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 ROWS = [("a", "1"), ("b", "2"), (None, "4"), ("", "8"), ("10", "16")]
 
 CASES = [

@@ -26,6 +26,8 @@ from treadle.analyst.sql.parameters import Parameters
 
 from .conftest import QUICK
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 NAMES = "BUKRS;HKONT;HSL;WAERS\n"
 ROWS = "1001;0000415000;64,72;EUR\n1002;0000415001;1.392,85;EUR\n"
 MARKS = '["summe", "*** % lines", "stand: %"]'

@@ -28,6 +28,8 @@ from treadle.analyst.declared.source import TextFormat
 
 from .conftest import QUICK
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 
 def source(folder: Path, text: str, encoding: str = "utf-8", name: str = "f.csv", skip: int = 0) -> Source:
     data = text.encode(encoding)

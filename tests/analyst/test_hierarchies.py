@@ -36,6 +36,8 @@ from treadle.analyst.declared.source import Conversion, Mapping
 from .claim_oracle import below
 from .conftest import QUICK, write_csv, written
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 OLD = ["100", "0200", "300", "ü]]'", "500"]
 NEW = ["A", "B", "'; DROP", "D"]
 CODES = ["EUR", "USD", "GBP"]

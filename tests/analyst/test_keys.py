@@ -13,6 +13,8 @@ from treadle.analyst import AnalystError, Catalog, Comparison, Dimension, Filter
 
 from .conftest import write_table
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 CONFRONT = Callable[..., Comparison]
 

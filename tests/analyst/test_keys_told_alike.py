@@ -26,6 +26,8 @@ from treadle.analyst import (
 
 from .conftest import QUICK
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 KEYS: dict[str, tuple[pa.DataType, Sequence[Any], list[str]]] = {
     "timestamp": (
         pa.timestamp("us"),

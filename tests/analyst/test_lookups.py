@@ -34,6 +34,8 @@ from treadle.analyst.declared.source import Conversion, Mapping
 
 from .conftest import QUICK, write_csv, written
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 Rows = Sequence[tuple[Any, ...]]
 write = partial(written, figure="DECIMAL(18, 4)")
 OLD = ["100", "200", "0300", "]]><b>'", "ü"]

@@ -24,6 +24,8 @@ from treadle.analyst import (
 
 from .conftest import QUICK, write_sqlite
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 COLUMNS = ("key", "amount", "told")
 ROWS = [("a", 1.234, "1.234,50"), ("b", 12.5, "2,00-"), (2024.01, 1234, "7")]
 

@@ -25,6 +25,8 @@ from treadle.analyst import (
     query,
 )
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 KEYS = st.sampled_from([None, "", "a", "b", "0001", "1", "a ", "ä", "NULL"])
 AMOUNTS = (
     st.none()

@@ -14,6 +14,8 @@ from treadle.analyst import Catalog, Dimension, Filter, Measure, QueryRequest, S
 
 from .conftest import QUICK, write_csv
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 PERIODS = [(year, period) for year in range(2020, 2026) for period in range(1, 17)]
 
 

@@ -26,6 +26,8 @@ from treadle.analyst.declared.source import TextFormat
 
 from .conftest import write_table
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 QUICK = Bounds(threads=1, seconds=60)
 

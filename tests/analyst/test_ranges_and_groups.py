@@ -31,6 +31,8 @@ from treadle.analyst.declared.source import Mapping
 
 from .conftest import QUICK, write_csv, written
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 COUNT = Measure(name="rows", column="*", aggregation="count")
 GROUPS = {"Result": ("Revenue", "Costs"), "Revenue": ("8000..8999", "100"), "Costs": ("4000 .. 4999", "500..500")}
 BOUNDS = {"Revenue": [(8000, 8999), (100, 100)], "Costs": [(4000, 4999), (500, 500)]}

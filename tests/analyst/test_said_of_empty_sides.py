@@ -9,6 +9,8 @@ import pytest
 from treadle.analyst import Comparison
 from treadle.analyst.checks import read_checks, run_checks
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 Confront = Callable[..., Comparison]
 
 

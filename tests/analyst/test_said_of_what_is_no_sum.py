@@ -7,6 +7,8 @@ import pytest
 from treadle.analyst import Catalog, CompareRequest, Dimension, Measure, QueryRequest, Source, compare, propose, query
 from treadle.analyst.checks import read_checks, run_checks
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 
 def said(folder: Path, aggregation: str, b: str) -> str:
     for name, rows in (("a", "x,10\nx,20\ny,5\n"), ("b", b)):

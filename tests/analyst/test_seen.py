@@ -13,6 +13,8 @@ from treadle.analyst.showing.export_page import page
 
 from .conftest import QUICK, write_csv
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 UNSEEN = [
     ("", "''"),
     ("x ", "'x '"),

@@ -25,6 +25,8 @@ from treadle.analyst import (
 
 from .conftest import QUICK
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 pytest.importorskip("python_calamine")
 xlsxwriter = pytest.importorskip("xlsxwriter")
 

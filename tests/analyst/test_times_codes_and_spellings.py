@@ -31,6 +31,8 @@ from treadle.analyst import (
 )
 from treadle.cli.commands.compare import compare as compare_command
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 
 def sqlite_amounts(folder: Path, values: Sequence[Any], **measure: Any) -> QueryResult:
     with sqlite3.connect(folder / "books.db") as books:

@@ -35,6 +35,8 @@ from .conftest import QUICK
 from .test_dressed import Shelve, shelve  # noqa: F401 - a fixture
 from .told_worlds import EXACT, NAMES, D, World, as_text, classed, currency_is_added, figure, grouped, passing, world
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 FILTERS = ("filters", "filters_a", "filters_b")
 AMOUNTS = ("source_a_value", "source_b_value", "diff", "absolute_diff")
 

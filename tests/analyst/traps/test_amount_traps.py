@@ -7,6 +7,8 @@ import pytest
 
 from treadle.analyst import AnalystError
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 FILES = ("csv", "json", "sqlite")
 TYPED = ("parquet", "duckdb", "frame")

@@ -9,6 +9,8 @@ from treadle.analyst import Filter
 
 from .conftest import in_turn
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 ALL = ("csv", "json", "sqlite", "parquet", "duckdb", "frame", "postgres", "alchemy-postgres", "alchemy-sqlite")
 ROWS = [("x", "5", "1"), ("y", "5", "20"), ("x", "9", "300"), (None, "5", "4000")]

@@ -13,6 +13,8 @@ from treadle.analyst import AnalystError, CompareRequest, compare
 
 from .conftest import in_turn
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 ALL = ("csv", "json", "sqlite", "parquet", "duckdb", "frame", "postgres", "alchemy-postgres", "alchemy-sqlite")
 

@@ -17,6 +17,8 @@ from msgspec.structs import replace
 
 from treadle.analyst import Filter
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 CASES = int(os.environ.get("TREADLE_DIFFERENTIAL", "24"))
 FIRST = int(os.environ.get("TREADLE_DIFFERENTIAL_SEED", "0"))

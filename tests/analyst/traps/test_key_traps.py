@@ -10,6 +10,8 @@ from pyarrow import parquet
 
 from treadle.analyst import AnalystError, Dimension
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 FILES = ("csv", "json", "sqlite", "parquet", "duckdb", "frame")
 BASES = ("postgres", "alchemy-postgres", "alchemy-sqlite")

@@ -12,6 +12,8 @@ from treadle.analyst import AnalystError, Catalog, Dimension, Measure, QueryRequ
 from ..conftest import write_csv
 from .conftest import in_turn
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 ALL = ("csv", "json", "sqlite", "parquet", "duckdb", "frame", "postgres", "alchemy-postgres", "alchemy-sqlite")
 

@@ -10,6 +10,8 @@ import pytest
 
 from treadle.analyst import AnalystError
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 ZONED = ("csv", "json", "sqlite", "duckdb", "parquet", "frame", "postgres", "alchemy-postgres", "alchemy-sqlite")
 SERVER = ("postgres", "alchemy-postgres")
