@@ -27,6 +27,8 @@ from treadle.analyst import (
     query,
 )
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 QUICK = Bounds(threads=1, seconds=60)
 Table = Callable[..., Source]

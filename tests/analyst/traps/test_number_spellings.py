@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from treadle.analyst import AnalystError, TextFormat
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 TEXTUAL = ("csv", "json", "sqlite", "parquet", "duckdb", "frame")
 US = TextFormat(decimal=".", thousands=",")

@@ -15,6 +15,8 @@ from treadle.analyst.reading.keys import Key
 from treadle.analyst.remote.narrowing import narrowing
 from treadle.analyst.sql.parameters import Parameters
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 ENGINES = ["csv", "json", "sqlite", "parquet", "duckdb", "postgres", "alchemy-postgres"]
 DATABASES = ["postgres", "alchemy-postgres"]
 TEXTS = [("8000", "1.00"), ("0000008000", "2.00"), ("8500", "4.00"), ("Revenue", "8.00"), ("4000", "16.00"),
