@@ -123,3 +123,49 @@ async def test_a_run_that_has_ended_is_told_to_its_end_though_the_server_stops_t
         one.stop()
         assert client.body.decode().strip().split("\n\n")[-1].startswith("event: end\n")
         assert client.body.count(b"id: ") == (0 if after else count)
+
+
+async def test_a_run_that_a_person_pauses_is_not_taken_up_though_the_server_stops_first():
+    shared, paid, gate = MemoryJournal(), [], Gate()
+    one, two = [app([clerk(paid, gate)], journal=Paced(shared), grace=60) for _ in range(2)]
+    async with lifespan(one):
+        _, run = await Client(one, "POST", "/api/runs", {"agent": "clerk", "input": "go"}).run()
+        await gate.entered.wait()
+        status, _ = await Client(one, "POST", f"/api/runs/{run['id']}/pause").run()
+        assert status == 202
+        one.stop()
+        gate.opened.set()
+    before = await shared.read(run["id"])
+    assert before[-1].stop.detail == "paused by local"
+    async with lifespan(two):
+        for _ in range(100):
+            await asyncio.sleep(0)
+    assert await shared.read(run["id"]) == before
+
+
+async def test_a_server_that_stops_cancels_no_run_of_a_client_that_is_too_slow_to_be_told():
+    shared, paid, gate = MemoryJournal(), [], Gate()
+    one = app([clerk(paid, gate)], journal=Paced(shared), take_up=False, grace=60)
+    async with lifespan(one):
+        _, run = await Client(one, "POST", "/api/runs", {"agent": "clerk", "input": "go"}).run()
+        await gate.entered.wait()
+        slow = Slow(one, "GET", f"/api/runs/{run['id']}/stream?on_disconnect=cancel")
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(slow.run())
+            await slow.reads_no_more.wait()
+            one.stop()
+            # As a web server does when its own patience is over.
+            following.cancel()
+        gate.opened.set()
+    assert (await shared.read(run["id"]))[-1].stop.detail == "the server was stopped"
+
+
+class Slow(Client):
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.reads_no_more = asyncio.Event()
+
+    async def _send(self, message):
+        if message["type"] == "http.response.body":
+            self.reads_no_more.set()
+            await asyncio.Event().wait()

@@ -104,7 +104,7 @@ class Pausing:
         """Has each run pause before its next step, for another worker to go on with."""
         self._wanted = True
         for run in self._runs:
-            run.pause_wanted = self._pause_of(run)
+            self._ask(run)
 
     def give_up(self, run_id: str | None = None) -> None:
         """Leaves each run, or that one, as if this process had died: cancels what is under way, and records nothing."""
@@ -119,14 +119,17 @@ class Pausing:
         """`run` is driven in this task."""
         self._runs[run] = asyncio.current_task()
         if self._wanted:
-            run.pause_wanted = self._pause_of(run)
+            self._ask(run)
         try:
             yield
         finally:
             del self._runs[run]
 
-    def _pause_of(self, run: Run) -> RunPaused:
-        return RunPaused(QUEUED, run.driven.order or Queued()) if self._stop is None else RunPaused(self._stop)
+    def _ask(self, run: Run) -> None:
+        # One that a person asked for is for that person to end, and for no process that comes after this one.
+        if run.pause_wanted is None:
+            queued = None if self._stop is not None else run.driven.order or Queued()
+            run.pause_wanted = RunPaused(self._stop or QUEUED, queued)
 
 
 def sent_name(where: str, name: object) -> str:

@@ -94,12 +94,18 @@ class Serving(NamedTuple):
             request: whose answer it is.
             chunks: whole events, as `sse` makes them.
             headers: further headers.
-            left: called if the client goes away before the end.
+            left: called if the client goes away before the end, unless the server does.
 
         Raises:
             Refused: as many streams are open as may be.
         """
-        return EventStream(chunks, headers or {}, self.access.stream(self.user(request)), left)
+
+        async def gone() -> None:
+            # Of a server that stops runs pause, to be gone on with, whoever was too slow to be told so.
+            if left is not None and not self.runs.live.stopping:
+                await left()
+
+        return EventStream(chunks, headers or {}, self.access.stream(self.user(request)), gone)
 
 
 def _unread(data: bytes, error: Exception) -> Refused:
@@ -132,7 +138,7 @@ class EventStream(Response):
         chunks: AsyncGenerator[bytes],
         headers: dict[str, str],
         close: Callable[[], object],
-        left: Callable[[], Awaitable[object]] | None,
+        left: Callable[[], Awaitable[object]],
     ) -> None:
         super().__init__(None, headers={**STREAM_HEADERS, **headers}, media_type="text/event-stream")
         del self.headers["content-length"]
@@ -156,13 +162,13 @@ class EventStream(Response):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._close()
-            if self._left is not None and not whole:
+            if not whole:
                 with anyio.CancelScope(shield=True):
-                    await self._leave(self._left)
+                    await self._leave()
 
-    async def _leave(self, left: Callable[[], Awaitable[object]]) -> None:
+    async def _leave(self) -> None:
         try:
-            await left()
+            await self._left()
         except TROUBLE as error:
             log.warning("what was to be done when a client had gone was refused: %s", refused_by(error).message)
 
