@@ -90,6 +90,33 @@ def test_a_fork_with_another_result_model_and_limit(shop: Any) -> None:
     assert [step["model"] for step in found["steps"]] == ["small", "other"]
 
 
+CAREFUL = '''
+from treadle import Agent, tool
+from treadle.testing import ScriptedModel
+
+@tool(needs_approval=True)
+def transfer(amount: int, to: str) -> str:
+    """Transfers an amount of money.
+
+    Args:
+        amount: how much.
+        to: the name of the receiver.
+    """
+    return f"{amount} sent to {to}"
+
+agent = Agent(ScriptedModel(["Hello."], name="dear"), tools=[transfer])
+'''
+
+
+def test_a_fork_that_waits_goes_on_with_its_own_model(treadle: Any) -> None:
+    (treadle.folder / "careful.py").write_text(CAREFUL, encoding="utf-8")
+    assert treadle("ask", 'Transfer 40 to "Ada"', "--agent", "careful.py").out == "Hello.\n"
+    assert treadle("fork", "last", "--at", "0", "--agent", "careful.py", "--model", "offline").code == 4
+    done = treadle("approve", "last", "--agent", "careful.py")
+    assert (done.code, "40 sent to Ada" in done.out) == (0, True), done.err
+    assert "model: offline (the fork's own)" in done.err
+
+
 ODD = '''
 from treadle import Agent, tool
 from treadle.kernel.messages import AssistantMessage, ToolCall, Usage

@@ -169,3 +169,42 @@ class Slow(Client):
         if message["type"] == "http.response.body":
             self.reads_no_more.set()
             await asyncio.Event().wait()
+
+
+@tool(needs_approval=True)
+def transfer(amount: int, to: str) -> str:
+    """Transfers an amount of money.
+
+    Args:
+        amount: how much.
+        to: the name of the receiver.
+    """
+    return f"{amount} sent to {to}"
+
+
+async def test_a_fork_goes_on_with_its_own_model_whoever_decides_on_it_and_wherever():
+    shared, dear = MemoryJournal(), ScriptedModel(["Hello.", *["This was dear."] * 9])
+    one, two = [app([Agent(dear, name="clerk", tools=[transfer])], journal=Paced(shared)) for _ in range(2)]
+
+    async def told(server, run):
+        await Client(server, "GET", f"/api/runs/{run}/stream?until=pause").run()
+        return (await Client(server, "GET", f"/api/runs/{run}").run())[1]
+
+    async def forked(server, run, **more):
+        _, fork = await Client(server, "POST", f"/api/runs/{run}/fork", {"at": 0, **more}).run()
+        assert (await told(server, fork["id"]))["status"] == "waiting", fork
+        return fork["id"]
+
+    async with lifespan(one):
+        _, run = await Client(one, "POST", "/api/runs", {"agent": "clerk", "input": 'Transfer 40 to "Ada"'}).run()
+        await told(one, run["id"])
+        fork = await forked(one, run["id"], model="offline")
+        forks = [fork, await forked(one, fork)]
+    async with lifespan(two):
+        for fork in forks:
+            (call,) = (await told(two, fork))["pending"]
+            decision = {"call": call["call"], "fingerprint": call["fingerprint"], "verdict": "approve"}
+            await Client(two, "POST", f"/api/runs/{fork}/decisions", {"decisions": [decision]}).run()
+            found = await told(two, fork)
+            assert (found["model"], "40 sent to Ada" in found["text"]) == ("offline", True), found["text"]
+    assert len(dear.requests) == 1

@@ -34,6 +34,7 @@ from treadle.serve.turns import Place
 from treadle.serve.user import User
 from treadle.serve.views import Views
 from treadle.serve.whose import Whose
+from treadle.timetravel.forking import as_forked
 from treadle.tools import Tool
 from treadle.tools.raised import redacted_text
 
@@ -80,6 +81,15 @@ class Carrying:
                 "Start the server with that agent, go on with the run where it is, or cancel it.",
             )
         return agent
+
+    async def config_of(self, whose: Whose, run_id: str) -> Configuration:
+        """The agent of a run as that has it: a fork goes on with the model that it was begun with.
+
+        Raises:
+            Refused: the agent is not here, or that model cannot be used here.
+        """
+        config = self.agent_of(whose)._config
+        return as_forked(config, await read_of(self._journal, run_id))
 
     async def ended(self, whose: Whose, run_id: str, stop: Stop) -> None:
         """Ends a run as cancelled, whoever drives it: with its agent, or where that is gone any that has its budgets.
@@ -139,7 +149,7 @@ class Carrying:
         """
         if await kept(self.ended_beside(whose, run_id)):
             raise Refused("conflict", f"run {run_id} has ended: {BESIDE.detail}", BESIDE.advice)
-        config = self.agent_of(whose)._config
+        config = await kept(self.config_of(whose, run_id))
         deps = await self.deps_of(whose.owner)
         going_on = going_on._replace(deps=deps, last=True, left=True)
         begin = self._live.carry(lambda hear: taken_up(config, run_id, going_on, hear))
@@ -232,7 +242,7 @@ class Carrying:
                     # Who had it has brought it to its end since, or to a pause that is for a person.
                     return "done"
                 going_on = GoingOn(deps=await self.deps_of(line.user), last=True, seen=len(events), left=True)
-                await self._live.carry(partial(taken_up, agent._config, line.run_id, going_on))
+                await self._live.carry(partial(taken_up, as_forked(agent._config, events), line.run_id, going_on))
             except RunHeld:
                 return "held"
             except Overtaken:

@@ -286,9 +286,10 @@ class Runs:
             at, message, tool_results, model, _bounded(user, limits, agent.limits),
             await self.carrying.deps_of(whose.owner), by=user.name, origin=SERVED, instructions=instructions,
         )  # fmt: skip
-        forked = await kept(begin_fork(agent._config, run_id, asked))
+        config = await kept(self.carrying.config_of(whose, run_id))
+        forked = await kept(begin_fork(config, run_id, asked))
         assert isinstance(forked, str)  # noqa: S101 - there is a journal
-        config = with_model(agent._config, model)
+        config = with_model(config, model)
         deps = asked.deps
         going_on = GoingOn(deps=deps, by=user.name, left=True)
         return await kept(self.live.carry(lambda hear: taken_up(config, forked, going_on, hear)))

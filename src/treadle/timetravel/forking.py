@@ -41,10 +41,11 @@ from treadle.drivers.taking_up import GoingOn, recorded, taken_up
 from treadle.journal import Journal, JournalError, MemoryJournal
 from treadle.journal.ones_own import standing_of, told_as_its_own
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, MessageAdded, RunForked
+from treadle.kernel.events import Event, MessageAdded, RunForked, RunStarted
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
+from treadle.models.names import UnknownModel
 from treadle.models.port import Model
 from treadle.models.profile import profile_of
 from treadle.result import RunResult, result_of
@@ -203,6 +204,24 @@ def with_model(config: Configuration, model: str | Model | None) -> Configuratio
     other = dataclasses.replace(config, model=chosen, context=context, output=output, specs=specs).counted()
     check_limits(other, other.limits)
     return other
+
+
+def as_forked(config: Configuration, events: Sequence[Event]) -> Configuration:
+    """`config` with the model that the run of `events`, if it is a fork, was begun with, where its name says which.
+
+    Raises:
+        Misuse: that model cannot be used here.
+    """
+    named = [one.model for one in events if isinstance(one, RunForked) and one.model]
+    started = events[0]
+    own = {config.model.name, started.model if isinstance(started, RunStarted) else ""}
+    if not named or named[-1] in own:
+        return config
+    try:
+        return with_model(config, named[-1])
+    except UnknownModel:
+        # An object of the application's, which no name brings back.
+        return config
 
 
 async def _in_memory(run_id: str, events: Sequence[Event]) -> Journal:
