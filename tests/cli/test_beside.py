@@ -45,6 +45,17 @@ def test_the_command_line_has_no_run_go_on_that_its_conversation_has_left_behind
     assert (treadle.folder / "paid.txt").read_text() == "paid"
 
 
+def test_what_is_printed_of_a_run_beside_its_conversation_works_as_it_is_pasted(treadle: Any) -> None:
+    twice = SHOP.replace('return "it is paid" if request.messages[-1].role == "tool" else', "return")
+    (treadle.folder / "shop.py").write_text(twice, encoding="utf-8")
+    ids = asyncio.run(_left_behind(treadle))
+    waits = treadle("approve", ids[0], "--agent", "shop:clerk", "--beside")
+    assert waits.code == 4
+    (printed,) = [line for line in waits.err.splitlines() if line.startswith("refuse it: ")]
+    refused = treadle(*printed.removeprefix("refuse it: treadle ").split())
+    assert refused.code == 4, refused.err
+
+
 async def _left_behind(treadle: Any) -> list[str]:
     """Two runs of one conversation, the first of which waits."""
     treadle.journal.parent.mkdir(parents=True)

@@ -18,6 +18,7 @@ import pytest
             "in TREADLE_PRICES, or say --max-tokens",
         ),
         (["show", "nope"], "`treadle runs` shows the runs there are."),
+        (["show", "nope", "--journal", "o n.db"], "`treadle runs --journal 'o n.db'` shows the runs there are."),
         (["ask", "--continue", "what", "about", "stock"], 'in quotes: treadle ask --continue "…"'),
         (["resume", "nope"], "`treadle runs` shows the runs there are."),
     ],

@@ -6,6 +6,7 @@ import re
 import shlex
 import sysconfig
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -70,11 +71,25 @@ def in_options(error: Exception) -> str:
         told = told.replace(argument, option)
     if variable := re.search(r"set the environment variable (\w+)", told):
         told = told.replace(_STORED, f"{_STORED} {variable[1]}")
+    if _LISTED in told:
+        told = told.replace(_LISTED, _listed_in(error))
     if missing := re.match(r"there is no source '([^']+)'", told):
         told += _as_a_file(missing[1])
     where = _where_set(told)
     # Tokens said in an option leave the dollars of a setting where they are.
     return f"{told.replace(_IN_TOKENS, '')}{where}" if where else told
+
+
+def _listed_in(error: Exception) -> str:
+    """The command that lists the runs of the journal in which `error` found none of a name."""
+    from treadle.cli.storage import journal_named
+    from treadle.journal.addresses import without_password
+
+    where, usual = getattr(error, "where", ""), ""
+    # A file of settings that cannot be read is told to whoever needs it.
+    with suppress(click.ClickException):
+        usual = without_password(journal_named())
+    return _LISTED if where in ("", usual) else f"`{shlex.join(['treadle', 'runs', '--journal', where])}`"
 
 
 def _as_a_file(named: str) -> str:
@@ -96,6 +111,7 @@ def _where_set(told: str) -> str:
     return f". The limit in dollars is set in {found.where}: take it out there, if it is not to hold"
 
 
+_LISTED = "`treadle runs`"
 _STORED = "store it with treadle keys set"
 _IN_TOKENS = ", or say --max-tokens in place of dollars"
 

@@ -41,17 +41,21 @@ class NextCommand:
             agent += [word for value in values for word in (option, value)]
         agent += [] if options.sources is None else ["--sources", options.sources]
         agent += [] if options.user is None else ["--user", options.user]
-        return cls(tuple(agent), _journal(options.journal))
+        return cls(tuple(agent), journal_words(options.journal))
 
     @classmethod
     def guessed(cls, started: RunStarted, journal: str | None) -> "NextCommand":
         """The commands for a run of which only the journal is known."""
         if started.parent is not None:
-            return cls((), _journal(journal), above=started.parent.run_id)
+            return cls((), journal_words(journal), above=started.parent.run_id)
         if only_with_agent(started):
-            return cls(("--agent", "MODULE:AGENT"), _journal(journal), remark="MODULE:AGENT is the agent that began it")
+            return cls(
+                ("--agent", "MODULE:AGENT"), journal_words(journal), remark="MODULE:AGENT is the agent that began it"
+            )
         return cls(
-            (), _journal(journal), remark="add what it was begun with: --agent, or --model, --tools, --skill and --mcp"
+            (),
+            journal_words(journal),
+            remark="add what it was begun with: --agent, or --model, --tools, --skill and --mcp",
         )
 
     def line(self, verb: str, run_id: str, *words: str) -> str:
@@ -83,7 +87,8 @@ class NextCommand:
             yield f"({self.remark})"
 
 
-def _journal(named: str | None) -> tuple[str, ...]:
+def journal_words(named: str | None) -> tuple[str, ...]:
+    """The words that name the journal again; none where no option did."""
     return () if named is None else ("--journal", without_password(named))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import click
@@ -220,7 +221,11 @@ async def _resumed(run: str, options: Options, output: Output, say: Callable[[Wa
             )
         )  # fmt: skip
         waiting = await Waiting.of(result.events, journal)
-    output.end(result, state.model, waiting, agent.tools, NextCommand.again(options, choice))
+    command = NextCommand.again(options, choice)
+    if how.beside:
+        # Who decides on what waits then has to insist once more.
+        command = replace(command, agent=(*command.agent, "--beside"))
+    output.end(result, state.model, waiting, agent.tools, command)
     return exit_code(result.stop)
 
 

@@ -8,6 +8,7 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.agents import keeping, load_agent
+from treadle.cli.next_command import NextCommand, journal_words
 from treadle.cli.queues import queue_named
 from treadle.cli.storage import find_run, journal_at
 from treadle.cli.terminal import note
@@ -85,7 +86,8 @@ def submit(
     click.echo(queued)
     # A clock that is set forward lacks an hour, one that is set back has it twice: which moment it is has to be said.
     when = "" if begins is None else f"at {begins.isoformat()} at the earliest "
-    note(f"{when}a worker goes on with it; `treadle show` tells how it stands")
+    show = NextCommand((), journal_words(journal)).line("show", queued)
+    note(f"{when}a worker goes on with it; how it stands: {show}")
     return 0
 
 
