@@ -190,6 +190,44 @@ async def test_a_decision_that_has_a_run_go_on_counts_as_a_start():
     assert paid == [("Ada", 5)]
 
 
+ASKED = {
+    "/api/runs": {"agent": "waiter", "input": "go"},
+    "/v1/chat/completions": {"model": "waiter", "messages": [{"role": "user", "content": "go"}], "stream": True},
+    "/v1/responses": {"model": "waiter", "input": "go", "stream": True},
+    "/ag-ui/waiter": {"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "go"}]},
+    "/ai-sdk/waiter": {"id": "c", "messages": [{"id": "u", "role": "user", "parts": [{"type": "text", "text": "go"}]}]},
+}
+
+
+async def test_who_is_told_that_too_many_streams_are_open_has_begun_nothing(gate):
+    """Told to try again later, it would begin another; and what is refused otherwise keeps no place."""
+    bounds, streamed = Bounds(streams_per_user=1), {"accept": "text/event-stream"}
+    async with serving(served(agent=waiter(gate), bounds=bounds)) as client:
+        for path, body in ASKED.items():
+            name = "conversation" if path == "/api/runs" else "id"
+            wrong = {**body, name: "/", "agent": "nobody", "model": "nobody", "threadId": " "}
+            assert (await client.post(path, json=wrong, headers=streamed)).status_code >= 400
+        run_id = (await client.post("/api/runs", json=ASKED["/api/runs"])).json()["id"]
+        async with client.stream("GET", f"/api/runs/{run_id}/stream") as one:
+            assert one.status_code == 200
+            for path, body in ASKED.items():
+                assert (await client.post(path, json=body, headers=streamed)).status_code == 429, path
+            assert [one["id"] for one in (await client.get("/api/runs")).json()["runs"]] == [run_id]
+        gate.set()
+
+
+async def test_who_is_told_that_too_many_runs_are_under_way_has_forked_none(gate):
+    gate.set()
+    async with serving(served(agent=waiter(gate), bounds=Bounds(runs=1))) as client:
+        first = (await client.post("/api/runs", json=ASKED["/api/runs"])).json()["id"]
+        await run_when(client, first, "finished")
+        gate.clear()
+        second = (await client.post("/api/runs", json=ASKED["/api/runs"])).json()["id"]
+        assert (await client.post(f"/api/runs/{first}/fork", json={"at": 0})).status_code == 429
+        assert [one["id"] for one in (await client.get("/api/runs")).json()["runs"]] == [second, first]
+        gate.set()
+
+
 async def test_a_stream_that_is_over_gives_its_place_back(gate):
     gate.set()
     async with serving(served(agent=waiter(gate), bounds=Bounds(streams_per_user=1))) as client:

@@ -28,7 +28,7 @@ from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.wire import approval_id, bad, name_of
 from treadle.serve.refusals import refusing
 from treadle.serve.refused import TROUBLE, Refused, refused_by
-from treadle.serve.serving import Serving, json_response, naming
+from treadle.serve.serving import Serving, Slot, json_response, naming
 from treadle.serve.telling import Telling
 from treadle.serve.turns import Place, answer_of
 from treadle.serve.user import User
@@ -81,8 +81,10 @@ class Fronts:
         post = ai_sdk.posted(await serving.body(request, dict[str, Any]))
         posting = self._ai_sdk_posting(user, agent, post)
         begin = partial(self._ai_sdk_point, user, agent, post, posting)
-        point = await (begin() if posting is None else self._answers.once((user.name, *posting), begin))
-        return await self._ai_sdk_stream(request, user, point, asked, "" if post.message is not None else post.after)
+        with serving.slot(request) as slot:
+            point = await (begin() if posting is None else self._answers.once((user.name, *posting), begin))
+            shown = "" if post.message is not None else post.after
+            return await self._ai_sdk_stream(request, user, point, asked, shown, slot)
 
     def _ai_sdk_posting(self, user: User, agent: str, post: ai_sdk.Posted) -> Posting | None:
         """What names a message of a browser's; None for an answer that is asked for anew, each time another one."""
@@ -129,7 +131,13 @@ class Fronts:
         return json_response(await messages(self._runs, user, request.path_params["chat"], _version(asked.sdk)))
 
     async def _ai_sdk_stream(
-        self, request: Request, user: User, point: Point, asked: AskedOfAiSdk, shown: str = ""
+        self,
+        request: Request,
+        user: User,
+        point: Point,
+        asked: AskedOfAiSdk,
+        shown: str = "",
+        slot: Slot | None = None,
     ) -> Response:
         # What answers a message to a run that had waited is another message than what it said before; what was decided
         # goes on with the one that the browser shows.
@@ -142,7 +150,7 @@ class Fronts:
         typed = self._runs.is_typed(request.path_params["agent"])
         writer = ai_sdk.Writer(point.run_id, message_id, known, asked.sdk, typed)
         chunks = self._chunks(Telling(self._runs, user, point), writer.write, ai_sdk.trouble, ai_sdk.END)
-        return self._stream(request, user, point, chunks, asked, dict(ai_sdk.HEADERS))
+        return self._stream(request, user, point, chunks, asked, dict(ai_sdk.HEADERS), slot)
 
     async def post_ag_ui(self, request: Request) -> Response:
         """A post of an AG-UI client."""
@@ -153,11 +161,13 @@ class Fronts:
         post = ag_ui_post.posted(await serving.body(request, dict[str, Any]))
         said = [post.message, post.verdicts, post.results if post.message is None else {}]
         posting = serving.posting(user, ("ag-ui", agent, post.thread, post.run), said)
-        point = await self._answers.once((user.name, *posting), partial(self._ag_ui_point, user, agent, post, posting))
-        telling = Telling(self._runs, user, point)
-        writer = ag_ui.Writer(point.run_id, post, point.pending, self._runs.is_typed(agent), telling.told)
-        chunks = self._chunks(telling, writer.write, ag_ui.trouble)
-        return self._stream(request, user, point, chunks, asked, {})
+        begin = partial(self._ag_ui_point, user, agent, post, posting)
+        with serving.slot(request) as slot:
+            point = await self._answers.once((user.name, *posting), begin)
+            telling = Telling(self._runs, user, point)
+            writer = ag_ui.Writer(point.run_id, post, point.pending, self._runs.is_typed(agent), telling.told)
+            chunks = self._chunks(telling, writer.write, ag_ui.trouble)
+            return self._stream(request, user, point, chunks, asked, {}, slot)
 
     async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted, posting: Posting) -> Point:
         # First: what another server does with the same meanwhile is seen by the look that follows.
@@ -229,10 +239,11 @@ class Fronts:
         chunks: AsyncGenerator[bytes],
         asked: Asked,
         headers: dict[str, str],
+        slot: Slot | None,
     ) -> Response:
         left = partial(self._runs.cancel, user, point.run_id) if asked.on_disconnect == "cancel" else None
         headers |= naming(point.run_id)
-        return self._serving.stream(request, chunks, headers=headers, left=left)
+        return self._serving.stream(request, chunks, headers=headers, left=left, slot=slot)
 
 
 def _version(sdk: int) -> int:

@@ -27,7 +27,7 @@ from treadle.serve.protocols.openai_caller import Posted
 from treadle.serve.protocols.wire import approval_id, bad, undecided
 from treadle.serve.refusals import refusal, refusing
 from treadle.serve.refused import TROUBLE, Refused, refused_by
-from treadle.serve.serving import Serving, json_response, naming
+from treadle.serve.serving import Serving, Slot, json_response, naming
 from treadle.serve.telling import Telling
 from treadle.serve.user import User
 from treadle.serve.written_openai import Writer, chat_chunks, response_chunks, written
@@ -98,12 +98,13 @@ class Fronts:
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""
-        it = await self._answer(request, openai_chat.posted, self._chat_point)
-        created = await self._created(it.user, it.telling.point)
-        writer = openai_chat.Writer(it.telling.point.run_id, it.post.model, created, it.state.usage, it.typed)
-        if not it.post.stream:
-            return await self._whole(it, writer)
-        return self._stream(request, it, chat_chunks(it.telling, writer, it.post.usage))
+        with self._serving.slot(request, taken=False) as slot:
+            it = await self._answer(request, openai_chat.posted, self._chat_point, slot)
+            created = await self._created(it.user, it.telling.point)
+            writer = openai_chat.Writer(it.telling.point.run_id, it.post.model, created, it.state.usage, it.typed)
+            if not it.post.stream:
+                return await self._whole(it, writer)
+            return self._stream(request, it, chat_chunks(it.telling, writer, it.post.usage), slot)
 
     async def _chat_point(self, user: User, post: Posted, posting: Posting) -> Point:
         run_id = caller.run_of(post.results) if post.message is None else ""
@@ -113,13 +114,14 @@ class Fronts:
 
     async def responses(self, request: Request) -> Response:
         """A response."""
-        it = await self._answer(request, openai_responses_post.posted, self._responses_point)
-        writer = await self._response_writer(it)
-        if not it.post.stream:
-            for _ in writer.open():
-                pass
-            return await self._whole(it, writer)
-        return self._stream(request, it, response_chunks(it.telling, writer))
+        with self._serving.slot(request, taken=False) as slot:
+            it = await self._answer(request, openai_responses_post.posted, self._responses_point, slot)
+            writer = await self._response_writer(it)
+            if not it.post.stream:
+                for _ in writer.open():
+                    pass
+                return await self._whole(it, writer)
+            return self._stream(request, it, response_chunks(it.telling, writer), slot)
 
     async def _response_writer(self, it: "_Answer") -> openai_responses.Writer:
         point, agent = it.telling.point, self._runs.agents.get(it.post.model)
@@ -204,6 +206,7 @@ class Fronts:
         request: Request,
         read: Callable[[Any, list[str]], Posted],
         begin: Callable[[User, Posted, Posting], Awaitable[Point]],
+        slot: Slot,
     ) -> "_Answer":
         """What answers a request. All that can be refused of it is refused before anything is begun for it."""
         user = self._serving.user(request)
@@ -212,6 +215,8 @@ class Fronts:
         post = read(body, _externals(agent))
         asked, typed = self._asked(request, post), _typed(agent, post)
         posting, again, known = self._posting(request, user, body)
+        if post.stream:
+            slot.take()
         point = await self._once(user, posting, again, post, partial(begin, user, post, posting))
         telling = Telling(self._runs, user, point)
         return _Answer(user, post, asked, telling, await telling.begin(), typed, known)
@@ -294,10 +299,12 @@ class Fronts:
         self._serving.leaves(self._serving.user(request), asked.on_disconnect)
         return asked
 
-    def _stream(self, request: Request, it: "_Answer", chunks: AsyncGenerator[bytes]) -> Response:
+    def _stream(
+        self, request: Request, it: "_Answer", chunks: AsyncGenerator[bytes], slot: Slot | None = None
+    ) -> Response:
         run_id = it.telling.point.run_id
         left = partial(self._runs.cancel, it.user, run_id) if it.asked.on_disconnect == "cancel" else None
-        return self._serving.stream(request, chunks, headers=naming(run_id), left=left)
+        return self._serving.stream(request, chunks, headers=naming(run_id), left=left, slot=slot)
 
 
 class _Named(NamedTuple):

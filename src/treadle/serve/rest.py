@@ -29,7 +29,7 @@ from treadle.serve.posting import key_of
 from treadle.serve.protocols.wire import check_addresses
 from treadle.serve.queries import digits
 from treadle.serve.refused import TROUBLE, Refused, refused_by
-from treadle.serve.serving import Serving, json_response, naming, sse
+from treadle.serve.serving import Serving, Slot, json_response, naming, sse
 from treadle.serve.shapes import AgentLine, End, EventPage, RunPage, StepLine, WholeRun
 from treadle.serve.verdicts import Verb, Verdict, with_numbers
 from treadle.timetravel.parting import Diff
@@ -168,15 +168,16 @@ async def start(serving: Serving, request: Request, given: Begin) -> Response:
     serving.leaves(user, given.on_disconnect)
     names = key_of(request.headers)
     asked = [given.agent, given.input, given.conversation, given.limits]
-    run_id = await serving.runs.start(
-        user, given.agent, given.input, conversation=given.conversation, limits=_limits(given.limits),
-        posting=None if names is None else serving.posting(user, names, asked),
-    )  # fmt: skip
-    if streamed:
-        answer = _streamed(serving, request, run_id, Stream(on_disconnect=given.on_disconnect))
+    with serving.slot(request, taken=streamed) as slot:
+        run_id = await serving.runs.start(
+            user, given.agent, given.input, conversation=given.conversation, limits=_limits(given.limits),
+            posting=None if names is None else serving.posting(user, names, asked),
+        )  # fmt: skip
+        if not streamed:
+            return await _done(serving, request, run_id, 201)
+        answer = _streamed(serving, request, run_id, Stream(on_disconnect=given.on_disconnect), slot)
         answer.status_code = 201
         return answer
-    return await _done(serving, request, run_id, 201)
 
 
 async def list_runs(serving: Serving, request: Request, which: Which) -> Response:
@@ -251,11 +252,11 @@ async def stream(serving: Serving, request: Request, wanted: Stream) -> Response
     return _streamed(serving, request, run_id, wanted)
 
 
-def _streamed(serving: Serving, request: Request, run_id: str, wanted: Stream) -> Response:
+def _streamed(serving: Serving, request: Request, run_id: str, wanted: Stream, slot: Slot | None = None) -> Response:
     user = serving.user(request)
     chunks = _chunks(serving, request, run_id, wanted)
     left = partial(serving.runs.cancel, user, run_id) if wanted.on_disconnect == "cancel" else None
-    return serving.stream(request, chunks, headers=naming(run_id), left=left)
+    return serving.stream(request, chunks, headers=naming(run_id), left=left, slot=slot)
 
 
 async def _chunks(serving: Serving, request: Request, run_id: str, wanted: Stream) -> AsyncGenerator[bytes]:

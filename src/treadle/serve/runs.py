@@ -11,11 +11,12 @@ from weakref import WeakValueDictionary
 
 from treadle.agent import Agent
 from treadle.conversation import Conversation
-from treadle.drivers.beginning import Asked
+from treadle.drivers.beginning import Asked, Begun
 from treadle.drivers.checks import Input, asked_of, stopped_by
 from treadle.drivers.lease import may_hold_money, undriven
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
+from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal, JournalError, RunHeld
 from treadle.journal.families import delete_family, family
 from treadle.journal.info import SERVED, told_by
@@ -287,12 +288,15 @@ class Runs:
             await self.carrying.deps_of(whose.owner), by=user.name, origin=SERVED, instructions=instructions,
         )  # fmt: skip
         config = await kept(self.carrying.config_of(whose, run_id))
-        forked = await kept(begin_fork(config, run_id, asked))
-        assert isinstance(forked, str)  # noqa: S101 - there is a journal
-        config = with_model(config, model)
-        deps = asked.deps
-        going_on = GoingOn(deps=deps, by=user.name, left=True)
-        return await kept(self.live.carry(lambda hear: taken_up(config, forked, going_on, hear)))
+
+        async def forked(hear: Callable[[RunEvent], None]) -> Begun:
+            # Not before: who is told that there is no room for it now, and to try again, would have two of them.
+            fork = await begin_fork(config, run_id, asked)
+            assert isinstance(fork, str)  # noqa: S101 - there is a journal
+            return await taken_up(with_model(config, model), fork, going_on, hear)
+
+        going_on = GoingOn(deps=asked.deps, by=user.name, left=True)
+        return await kept(self.live.carry(forked))
 
     async def delete(self, user: User, run_id: str) -> None:
         """Removes a run and those that work for it; one that is under way, or was left in the middle, is ended first.

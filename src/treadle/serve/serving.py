@@ -5,7 +5,8 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -87,6 +88,7 @@ class Serving(NamedTuple):
         *,
         headers: dict[str, str] | None = None,
         left: Callable[[], Awaitable[object]] | None = None,
+        slot: "Slot | None" = None,
     ) -> Response:
         """Server-sent events: `chunks` as they come, a comment where nothing comes for long.
 
@@ -95,9 +97,10 @@ class Serving(NamedTuple):
             chunks: whole events, as `sse` makes them.
             headers: further headers.
             left: called if the client goes away before the end, unless the server does.
+            slot: the stream's, if it was taken before what it tells was begun.
 
         Raises:
-            Refused: as many streams are open as may be.
+            Refused: there is no slot, and as many streams are open as may be.
         """
 
         async def gone() -> None:
@@ -105,7 +108,39 @@ class Serving(NamedTuple):
             if left is not None and not self.runs.live.stopping:
                 await left()
 
-        return EventStream(chunks, headers or {}, self.access.stream(self.user(request)), gone)
+        close = slot.close if slot is not None and slot.close is not None else self.access.stream(self.user(request))
+        return EventStream(chunks, headers or {}, close, gone)
+
+    def slot(self, request: Request, *, taken: bool = True) -> "Slot":
+        """A slot for the stream that answers a request which begins something; to be taken later, if not now."""
+        slot = Slot(partial(self.access.stream, self.user(request)))
+        if taken:
+            slot.take()
+        return slot
+
+
+class Slot:
+    """A slot for a stream, to be taken before what it tells is begun: who is refused for want of one, and told to try
+    again later, has begun nothing. It is given back if no stream comes of it.
+
+    Args:
+        open_one: opens a stream, as `Access.stream`.
+    """
+
+    def __init__(self, open_one: Callable[[], Callable[[], None]]) -> None:
+        self._open_one = open_one
+        self.close: Callable[[], None] | None = None
+
+    def take(self) -> None:
+        """Takes it. Raises `Refused` if as many streams are open as may be."""
+        self.close = self._open_one()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None and self.close is not None:
+            self.close()
 
 
 def _unread(data: bytes, error: Exception) -> Refused:
