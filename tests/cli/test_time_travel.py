@@ -112,6 +112,7 @@ def test_a_fork_that_waits_goes_on_with_its_own_model(treadle: Any) -> None:
     (treadle.folder / "careful.py").write_text(CAREFUL, encoding="utf-8")
     assert treadle("ask", 'Transfer 40 to "Ada"', "--agent", "careful.py").out == "Hello.\n"
     assert treadle("fork", "last", "--at", "0", "--agent", "careful.py", "--model", "offline").code == 4
+    assert treadle("fork", "last", "--at", "0", "--agent", "careful.py").code == 4, "nor does a fork of it change"
     done = treadle("approve", "last", "--agent", "careful.py")
     assert (done.code, "40 sent to Ada" in done.out) == (0, True), done.err
     assert "model: offline (the fork's own)" in done.err

@@ -1,5 +1,6 @@
 """Agents: the one that a command runs, which is the user's own (`--agent`) or one made of the options."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import click
@@ -15,9 +16,10 @@ from treadle.cli.settings import configured_limits
 from treadle.cli.terminal import set_off, visible
 from treadle.cli.toolset import gather
 from treadle.journal import Journal
-from treadle.kernel.events import RunStarted
+from treadle.kernel.events import Event, RunStarted
 from treadle.kernel.state import RunState
 from treadle.models.port import Model
+from treadle.timetravel.forking import as_forked
 from treadle.tools import AgentSkills, Tool
 
 
@@ -65,8 +67,16 @@ def agent_to_ask(
     return agent, choice
 
 
-def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple[Agent, ModelChoice]:
+def agent_to_go_on(
+    state: RunState, events: Sequence[Event], options: Options, journal: Journal
+) -> tuple[Agent, ModelChoice]:
     """An agent that can go on with a run: the user's own, or the run's model and its tools by their names.
+
+    Args:
+        state: where the run stands; its `events` say more of a fork.
+        events: them.
+        options: what the command line says.
+        journal: where the run is.
 
     Raises:
         Misuse, BadTool, UnknownModel, MissingKey, click.UsageError: there is none; says what to name.
@@ -78,7 +88,9 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
             f"name that one ({show} says what it waits for)"
         )
     if options.agent is not None:
-        return _own(options.agent, journal)
+        agent, choice = _own(options.agent, journal)
+        agent = agent._with(lambda config: as_forked(config, events))
+        return agent, choice if agent.model.name == choice.name else ModelChoice(agent.model.name, "the fork's own")
     limits = options.limits(state.limits)
     if state.phase != "finished" or limits != state.limits:
         _require_no_agent(state.started)

@@ -10,7 +10,6 @@ import click
 from treadle.agent import Agent
 from treadle.cli import completion
 from treadle.cli.agents import agent_to_go_on
-from treadle.cli.choose import ModelChoice
 from treadle.cli.configure import Options, agent_options
 from treadle.cli.exits import exit_code
 from treadle.cli.next_command import NextCommand
@@ -28,7 +27,6 @@ from treadle.drivers.watching import RunEvent
 from treadle.journal.ones_own import read_of, standing_of
 from treadle.kernel.state import RunState
 from treadle.result import RunResult
-from treadle.timetravel.forking import as_forked
 from treadle.tools import ToolResult
 
 
@@ -204,10 +202,7 @@ async def _resumed(run: str, options: Options, output: Output, say: Callable[[Wa
         events = await read_of(journal, await find_run(journal, run))
         state = standing_of(events)
         said = say(await Waiting.of(events, journal))
-        agent, choice = agent_to_go_on(state, options, journal)
-        if options.agent is not None:
-            agent = agent._with(lambda config: as_forked(config, events))
-            choice = choice if agent.model.name == choice.name else ModelChoice(agent.model.name, "the fork's own")
+        agent, choice = agent_to_go_on(state, events, options, journal)
         output.say(str(choice))
         doing = [f"{said.doing} {call.call(agent.tools)}{said.more}" for call in said.calls]
         limits, answers = options.limits(state.limits), said.answers

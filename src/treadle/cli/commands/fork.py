@@ -75,9 +75,10 @@ async def _forked(
     async with opened(options.journal) as journal:
         if journal is None:
             raise no_runs(options.journal, run)
-        source = standing_of(await read_of(journal, await find_run(journal, run)))
+        events = await read_of(journal, await find_run(journal, run))
+        source = standing_of(events)
         # Whoever goes on needs all that the run had, whether it has ended or not.
-        agent, choice = agent_to_go_on(replace(source, phase="ready"), options, journal)
+        agent, choice = agent_to_go_on(replace(source, phase="ready"), events, options, journal)
         agent = (
             agent if options.model is None or options.agent is None else agent.with_model(model_named(options.model))
         )
