@@ -63,9 +63,9 @@ async def test_a_client_is_told_what_an_agent_has_made_that_a_condition_ended_wi
     head = Agent(ScriptedModel([[("transfer_to_clerk", {"reason": "pay 1"})]]), name="head", tools=[handoff(agent)])
     async with Client(server_of(head)) as client:
         found = await client.call_tool("head", {"task": "pay 1"})
-    made = 'Calls that it has made: transfer_to_clerk({"reason":"pay 1"}).'
     assert not found.is_error
-    assert found.content[0].text == f"The agent ended without a word (answered: handed on). {made} {NOT_UNDONE}"
+    ended = "transfer_to_clerk ended without a word (condition: has_tool_call('pay'))."
+    assert found.content[0].text == f"{ended} {MADE} {NOT_UNDONE}"
 
 
 async def test_a_client_that_reads_texts_alone_is_told_the_arguments_that_are_an_agents_answer():

@@ -469,6 +469,12 @@ async def test_what_a_condition_ends_below_without_a_word_tells_what_it_has_made
     assert call.is_error
     assert json.loads(call.result.text)["made"] == ['pay({"amount":5})']
 
+    # Other words than an answer of the type are none.
+    talks = [("I pay it now.", [("pay", {"amount": 5})])]
+    (call,) = (await head(talks, MemoryJournal(), output=Bill).run("Pay 5.")).tool_calls_made
+    assert call.is_error
+    assert json.loads(call.result.text)["found"] == "I pay it now."
+
     # An earlier version gave back nothing.
     earlier = MemoryJournal()
     for line in reversed(await journal.list()):
@@ -479,3 +485,28 @@ async def test_what_a_condition_ends_below_without_a_word_tells_what_it_has_made
         await earlier.append(line.run_id, 0, events)
     for kept in (journal, earlier):
         assert (await head(silent, kept).replay(result.run_id)).same
+
+
+@pytest.mark.parametrize("words", ["", "I pass you on."])
+@pytest.mark.parametrize("output", [None, Bill])
+async def test_a_hand_off_that_a_condition_ends_without_a_word_tells_what_it_has_made(words, output):
+    """Regression: the run above had the words that had handed on for its answer, or none, and named no payment."""
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pays an amount to somebody who is owed it."""
+        return f"{amount} paid"
+
+    def front():
+        silent = ScriptedModel([[("pay", {"amount": 5})]])
+        billing = Agent(silent, name="billing", tools=[pay], stop_when=has_tool_call("pay"))
+        hands_on = ScriptedModel([(words, [("transfer_to_billing", {})])])
+        return Agent(hands_on, name="front", tools=[handoff(billing)], output=output)
+
+    result = await front().run("Pay 5.")
+    assert (result.finished, result.output) == (True, None)
+    assert 'Calls that it has made: pay({"amount":5}).' in result.text
+    above = Agent(ScriptedModel([[("front", {"task": "Pay 5."})], "It is paid."]), tools=[front().as_tool()])
+    (call,) = (await above.run("Pay 5.")).tool_calls_made
+    assert 'pay({"amount":5})' in call.result.text.replace("\\", "")
+    assert call.is_error == (output is not None)

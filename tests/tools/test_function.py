@@ -202,6 +202,7 @@ def test_injected_parameters_are_hidden() -> None:
         (Injected[dict | Colour], "dict or Colour"), (Injected[Any], ""), (Injected[object], ""),
         (Injected[dict | None], ""), (Injected[dict] | None, ""), (ToolContext, ""), (ToolContext[Any], ""),
         (Injected[TypeAliasType("Given", dict | None)], ""), (ToolContext[TypeAliasType("Given", Colour)], "Colour"),
+        (Injected[Literal["a", None]], ""), (Injected[Literal["a"]], "Literal['a']"),
     ],
 )  # fmt: skip
 def test_what_a_run_must_be_given_is_told_unless_none_will_do(kind: Any, needed: str) -> None:

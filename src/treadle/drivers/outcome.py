@@ -7,7 +7,7 @@ from typing import Any
 
 from treadle.drivers.below import below_of, is_kind_of
 from treadle.drivers.configuration import AnswerType, Configuration
-from treadle.drivers.output import as_json, typed_output
+from treadle.drivers.output import answer_in, as_json, sent_back, typed_output
 from treadle.journal import Journal, RedactionFailed
 from treadle.journal.redaction import redacted
 from treadle.kernel.events import Event
@@ -61,6 +61,24 @@ def handed_on(config: Configuration, state: RunState) -> Any:
         else:
             return state.output
     raise fault or ValueError("no answer of a type was asked for")
+
+
+def is_without_answer(config: Configuration, state: RunState, final: bool) -> bool:
+    """Whether a run that has finished has no answer of the type that whoever called it asked for.
+
+    An answer that was sent back is none. Where the run was a hand-off (`final`), what came back of it is the end of the
+    one above, which says itself that there is no output.
+    """
+    kind, stop = config.output, state.stop
+    if kind is None or stop is None or stop.reason == "external_tool":
+        return False
+    with suppress(ValueError):
+        if state.handed_on:
+            handed_on(config, state)
+        else:
+            answer_in(state.steps[-1], kind)
+        return stop.reason == "condition" and sent_back(state)
+    return not final
 
 
 def _handed_over(config: Configuration, state: RunState) -> Any:

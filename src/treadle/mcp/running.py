@@ -249,7 +249,7 @@ class Calls:
             return _failed(self._with_changes(f"{why} {result.text}".strip(), result), meta)
         said, last = answer_shown(result), result.steps[-1].message if result.steps else None
         if not (said or result.output is not None or (last is not None and last.shown)):
-            # What a condition ended on a call, here or where it was handed on, must not look as if nothing was done.
+            # What a condition ended on a call must not look as if nothing was done.
             said = self._with_changes(f"The agent ended without a word ({told_of(result.stop)}).", result)
         text = mcp_types.TextContent(type="text", text=said)
         return mcp_types.CallToolResult(content=[text], structured_content=data, _meta=meta)

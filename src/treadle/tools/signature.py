@@ -245,7 +245,7 @@ def _kinds_of(deps: Any) -> tuple[Any, ...]:
 
 def _is_none(kind: Any) -> bool:
     """Whether None is one of `kind`."""
-    if kind in (*_ANYTHING, None):
+    if kind in (*_ANYTHING, None) or (typing.get_origin(kind) is typing.Literal and None in typing.get_args(kind)):
         return True
     try:
         return issubclass(type(None), kind)

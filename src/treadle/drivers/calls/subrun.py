@@ -20,7 +20,8 @@ from treadle.drivers.calls.unfinished import changes_told, told_in_words
 from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.instructing import TookTooLong, instructions_of
-from treadle.drivers.output import as_json, sent_back
+from treadle.drivers.outcome import is_without_answer
+from treadle.drivers.output import as_json
 from treadle.drivers.purse.claims import calls_begun, give_back, left_of, limits_again, paid_before, settle
 from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
@@ -327,14 +328,8 @@ def recorded_for_call(
         return ResultAwaited(step, record.id, True, result.run_id, waits, spent=spent), ToolOutput("")
     said = result.steps[-1].message if result.steps and not result.text else None
     text = result.text if said is None else text_with_shown(said)
-    silent = not (final or text.strip() or result.output is not None)
-    # Whoever asked for an answer of a type is not given none, or one that was sent back, which a condition did not let
-    # mend.
-    refused = child.config.output is not None and (
-        silent or (result.stop.reason == "condition" and sent_back(child.state))
-    )
-    if result.finished and not refused:
-        if silent:
+    if result.finished and not is_without_answer(child.config, child.state, final):
+        if not text.strip() and result.output is None:
             # One that a condition ended on a call must not look as if nothing had been done, and has not failed.
             ended = f"{tool.name} ended without a word ({told_of(result.stop)})."
             text = told_in_words(ended, records_of(child), child.config.tools)
