@@ -1,18 +1,33 @@
 """The type that an answer must have: in words, by the provider's schema, and by a final tool."""
 
 import asyncio
+import json
 import math
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from enum import Enum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Literal
 
 import pytest
 from msgspec.json import encode
 from pydantic import BaseModel, ConfigDict, computed_field, field_validator
 
-from treadle import Agent, Limits, Misuse, SqliteJournal, Usage, handoff, has_tool_call, step_count, tool
+from treadle import (
+    Agent,
+    Limits,
+    MemoryJournal,
+    Misuse,
+    SqliteJournal,
+    StepSettings,
+    Usage,
+    handoff,
+    has_tool_call,
+    step_count,
+    tool,
+)
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models import ModelReply
@@ -250,6 +265,61 @@ def test_the_agent_does_as_the_model_says_unless_it_is_told_otherwise():
         model = Knows(mode)
         Agent(model, output=Answer, output_mode="prompted", limits=Limits(steps=1)).run_sync("go")
         assert not model.requests[0].tools
+
+
+@pytest.fixture
+def wire():
+    """A host over HTTP, and the requests that it was sent: it answers none of them."""
+    bodies = []
+
+    class Refuses(BaseHTTPRequestHandler):
+        def do_POST(self):
+            bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(400)
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refuses) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1", bodies
+        server.shutdown()
+
+
+@pytest.mark.parametrize("kind", [Answer, list[str]])
+@pytest.mark.parametrize("how", ["prompted", "native", "handed on", "fallback", "a step's model"])
+def test_a_host_holds_its_model_to_a_schema_only_where_that_was_asked_for(wire, kind, how):
+    """Regression: what was to be asked for in words, and over a hand-off, was held to the schema all the same: open
+    servers let a model call no tool then, and others refuse a schema that is no object's."""
+    url, bodies = wire
+    options = {"output": kind, "tools": [look], "retries": 0}
+    if how in ("prompted", "native"):
+        agent = Agent(chat(url), output_mode=how, **options)
+    elif how == "handed on":
+        agent = handing_on(Agent(chat(url), name="other", tools=[look], retries=0), output=kind)
+    elif how == "fallback":
+        agent = Agent(FallbackModel([chat(url), Knows("prompted")]), **options)
+    else:
+        agent = Agent(Knows("native"), prepare_step=lambda context: StepSettings(model=chat(url)), **options)
+    agent.run_sync("go")
+    assert [tool["function"]["name"] for tool in bodies[0]["tools"]] == ["look"]
+    assert ("response_format" in bodies[0]) == (how == "native")
+
+
+def test_a_handed_on_schema_counts_in_what_is_reckoned():
+    """Regression: what it takes of each request was not reckoned, so that a limit on tokens did not know of it."""
+    other = Agent(Knows("native"), name="other", tools=[look])
+    front = handing_on(other, output=Answer, journal=(journal := MemoryJournal()))
+    asyncio.run(front.run("go"))
+    below = next(info.run_id for info in asyncio.run(journal.list()) if "." in info.run_id)
+    counted = asyncio.run(journal.read(below))[0].tool_tokens
+    alone = (
+        Agent(Knows("native"), tools=[look], output=Answer, output_mode="native").run_sync("go").events[0].tool_tokens
+    )
+    assert counted == alone
 
 
 def test_a_mode_that_does_not_exist_is_refused():

@@ -10,6 +10,7 @@ from msgspec import Struct
 from treadle.drivers.configuration import AnswerType, Configuration
 from treadle.drivers.output import answer_type
 from treadle.kernel.names import escaped
+from treadle.models.profile import profile_of
 from treadle.tools import Tool
 from treadle.tools.server import Ruled
 
@@ -57,13 +58,19 @@ class Below(Struct, frozen=True):
     def config_below(self, above: Configuration) -> Configuration:
         """The agent as it works below one that is `above`: at a hand-off its answer is also that one's."""
         checks = (*self.config.on_answer, *above.on_answer) if self.final else self.config.on_answer
-        return replace(self.config, output=self.output_below(above.output), on_answer=checks)
+        output = self.output_below(above.output)
+        config = replace(self.config, output=output, on_answer=checks)
+        # A schema that is not the agent's own takes tokens too.
+        return config if output is self.config.output else config.counted()
 
     def output_below(self, above: AnswerType | None) -> AnswerType | None:
         """The type of answer of a run below one that was asked for `above`: its own, or at a hand-off that one."""
         if self.config.output is not None or above is None or not self.final:
             return self.config.output
-        return answer_type(above.kind, "prompted", self.config.tools)
+        own = self.config
+        native = profile_of(own.model).output_mode(bool(own.tools or own.servers)) == "native"
+        # A final tool would have to be among its tools.
+        return answer_type(above.kind, "native" if native else "prompted", own.tools)
 
     def answer_types(self, above: AnswerType | None) -> Iterator[AnswerType]:
         """What an answer may be of that a run which was asked for `above` has handed on to it.

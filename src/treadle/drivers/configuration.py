@@ -152,6 +152,7 @@ class AnswerType:
         kind: the type itself.
         schema: the JSON Schema that the reply's text must satisfy; None if the answer comes as a call of `tool`.
         tool: the final tool, whose arguments are the answer; None if the answer is text.
+        in_words: whether the instructions alone ask for it: held to a schema, many a model could call no tool.
     """
 
     name: str
@@ -161,6 +162,7 @@ class AnswerType:
     kind: Any
     schema: Json | None = None
     tool: ToolSpec | None = None
+    in_words: bool = False
 
 
 Errors = Callable[[Any], bool | Awaitable[bool]]

@@ -75,7 +75,8 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
     )
     wanted = "Reply with JSON alone that satisfies the schema in your instructions."
     reading = _Reading(validator, numbers, is_object, wrapped, wanted)
-    return AnswerType(name, told, lambda said: reading.answer(said.text), value, output, schema)
+    in_words = mode == "prompted"
+    return AnswerType(name, told, lambda said: reading.answer(said.text), value, output, schema, in_words=in_words)
 
 
 def typed_output(config: Configuration, state: RunState) -> Any:

@@ -25,6 +25,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.stop import Stop, stopped
 from treadle.models.given import check_settings
 from treadle.models.port import Model, ModelRequest, Usual
+from treadle.models.profile import profile_of
 
 
 def prepared(
@@ -165,8 +166,11 @@ def _without(config: Configuration, event: StepPrepared, names: Sequence[str]) -
     return replace(event, tools=left) if left else replace(event, tool_choice="none")
 
 
-def request_of(config: Configuration, state: RunState) -> ModelRequest:
+def request_of(config: Configuration, state: RunState, model: Model | None = None) -> ModelRequest:
     """What the model is to be asked in the step under way.
+
+    Args:
+        model: who is asked; None for the agent's.
 
     Raises:
         Misuse: no step is prepared.
@@ -201,7 +205,17 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
         int(bool(passing)),
         _usual(config, state, step) if step.landing is not None or step.withheld else None,
         _is_held(state, step),
+        _in_words(config, model, tools),
     )
+
+
+def _in_words(config: Configuration, model: Model | None, tools: Collection[ToolSpec]) -> bool:
+    """Whether no provider is to hold the reply to the schema of the answer: one that the step chose may not be able to,
+    or not beside tools."""
+    kind = config.output
+    if kind is None or kind.in_words or model is None or model is config.model:
+        return kind is not None and kind.in_words
+    return profile_of(model).output_mode(bool(tools)) != "native"
 
 
 def _is_held(state: RunState, step: StepPrepared) -> bool:

@@ -377,7 +377,7 @@ class Run:
         Raises:
             Misuse: no step is prepared.
         """
-        return request_of(self.config, self.state)
+        return request_of(self.config, self.state, self.asking.model)
 
     async def call_tool(self, record: CallRecord) -> None:
         """Carries one tool call as far as it goes, and feeds its result, or that it waits for someone."""

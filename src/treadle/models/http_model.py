@@ -165,6 +165,8 @@ class HttpModel:
         settings = held_to_length(merged(self.settings, request.settings))
         if settings is not request.settings:
             request = structs.replace(request, settings=settings)
+        if request.in_words:
+            request = structs.replace(request, output_schema=None)
         if request.usual is not None and self._keeps_tools():
             request = structs.replace(request, tools=request.usual.tools)
         if self.provider.dialect != "anthropic":

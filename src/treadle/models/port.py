@@ -65,6 +65,7 @@ class ModelRequest(Struct, frozen=True, gc=False):
         passing: how many user messages, at the end, are in this request only; what is worth caching ends before them.
         usual: how the run's other steps ask, where this one takes something away and its messages say so; else None.
         held: whether `settings.max_tokens` is what limits leave, and not what was asked for.
+        in_words: whether `output_schema` is asked for in the messages alone: no provider is to hold a reply to it.
     """
 
     messages: Sequence[Message]
@@ -77,6 +78,7 @@ class ModelRequest(Struct, frozen=True, gc=False):
     passing: int = 0
     usual: Usual | None = None
     held: bool = False
+    in_words: bool = False
 
 
 class TextDelta(Struct, frozen=True, gc=False):
