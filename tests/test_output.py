@@ -30,6 +30,7 @@ from treadle import (
 )
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
+from treadle.mcp import MCPServer
 from treadle.models import ModelReply
 from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.fallback import FallbackModel
@@ -307,6 +308,30 @@ def test_a_host_holds_its_model_to_a_schema_only_where_that_was_asked_for(wire, 
     agent.run_sync("go")
     assert [tool["function"]["name"] for tool in bodies[0]["tools"]] == ["look"]
     assert ("response_format" in bodies[0]) == (how == "native")
+
+
+def test_another_model_is_told_as_much_of_the_tools_as_the_first():
+    """Regression: an agent with a typed answer no longer said which of its tools change something."""
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pays."""
+        return "paid"
+
+    @tool(effect="write")
+    def post(letter: str) -> str:
+        """Posts a letter."""
+        return "posted"
+
+    first, second = Knows("native"), Knows("native")
+    agent = Agent(first, tools=[look, pay, post], output=Answer, limits=Limits(steps=1))
+    agent.run_sync("go")
+    agent.with_model(second).run_sync("go")
+    assert first.requests[0].tools == second.requests[0].tools
+    assert [spec.changes for spec in second.requests[0].tools] == [False, None, True]
+    server = MCPServer.http("http://127.0.0.1:1/mcp", name="shop", effects={})
+    stocked = Agent(first, tools=[server], output=Answer).with_model(chat("http://127.0.0.1:8080/v1"))
+    assert [spec.name for spec in stocked._config.specs] == ["final_answer"]
 
 
 def test_a_handed_on_schema_counts_in_what_is_reckoned():

@@ -664,7 +664,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         instructions=st.sampled_from([None, None, "Be good.", "Be good.", hostile("Be good.")]),
         on_interrupted=st.sampled_from(["ask", "tell"]),
         stream=streams,
-        output_mode=st.sampled_from([None] * 6 + ["tool", "prompted"]),
+        output_mode=st.sampled_from([None] * 6 + ["tool", "prompted", "native"]),
         tool_choice=st.sampled_from(["auto"] * 24 + ["none", "required", "look", "write"]),
         eager=st.sampled_from([True, True, False]),
         alone=st.sampled_from([False, False, True]),

@@ -31,6 +31,7 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.dispatch import cancelled
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.lifted import tell_lifted
+from treadle.drivers.listing import said
 from treadle.drivers.output import answer_type
 from treadle.drivers.purse.drawing import Budgets, Whose, purses_of, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
@@ -199,8 +200,9 @@ def with_model(config: Configuration, model: str | Model | None) -> Configuratio
     specs = config.specs
     if output is not None:
         tools = config.tools
-        output = answer_type(output.kind, profile_of(chosen).output_mode(bool(tools)), tools)
-        specs = (*[one.spec for one in tools.values()], *([] if output.tool is None else [output.tool]))
+        mode = profile_of(chosen).output_mode(bool(tools or config.servers))
+        output = answer_type(output.kind, mode, tools)
+        specs = (*[said(one) for one in tools.values()], *([] if output.tool is None else [output.tool]))
     other = dataclasses.replace(config, model=chosen, context=context, output=output, specs=specs).counted()
     check_limits(other, other.limits)
     return other
