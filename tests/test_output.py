@@ -28,8 +28,9 @@ from treadle import (
     step_count,
     tool,
 )
+from treadle.kernel.events import StepPrepared
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import AssistantMessage, Text, ToolCall
+from treadle.kernel.messages import AssistantMessage, SystemMessage, Text, ToolCall, UserMessage
 from treadle.mcp import MCPServer
 from treadle.models import ModelReply
 from treadle.models.anthropic_model import AnthropicModel
@@ -308,6 +309,40 @@ def test_a_host_holds_its_model_to_a_schema_only_where_that_was_asked_for(wire, 
     agent.run_sync("go")
     assert [tool["function"]["name"] for tool in bodies[0]["tools"]] == ["look"]
     assert ("response_format" in bodies[0]) == (how == "native")
+
+
+@pytest.mark.parametrize("mode", ["native", "tool", "prompted"])
+@pytest.mark.parametrize("given", ["", "Be brief.", "as before"])
+def test_other_instructions_for_a_step_leave_what_the_answer_must_be(mode, given):
+    """Regression: where they were given, nothing told the model the type, of which it was told after an answer that did
+    not fit that it stood in its instructions."""
+
+    def other(context):
+        return StepSettings(instructions=context.messages[0].text if given == "as before" else given)
+
+    model = ScriptedModel(["42", '{"value": 42}'])
+    agent = Agent(model, instructions="Be exact.", output=Answer, output_mode=mode, prepare_step=other)
+    assert agent.run_sync("go").output == Answer(value=42)
+    typed = agent._config.output.instructions
+    for request in model.requests:
+        told = [message.text for message in request.messages if isinstance(message, SystemMessage)]
+        assert told == [f"{'Be exact.' if given == 'as before' else given}\n\n{typed}".strip()]
+
+
+def test_what_the_answer_must_be_counts_where_a_step_chooses_all_that_is_sent():
+    def reserved(kind):
+        def other(context):
+            return StepSettings(messages=[UserMessage("go")], instructions="Be brief.")
+
+        model = ScriptedModel(["4"])
+        agent = Agent(model, output=kind, prepare_step=other, limits=Limits(tokens=100_000), output_mode="native")
+        events = agent.run_sync("go").events
+        (step,) = [event for event in events if isinstance(event, StepPrepared)]
+        return step.reserve.tokens - step.reserve.reply, sum(len(one.text) for one in model.requests[0].messages)
+
+    (small, little), (large, much) = reserved(int), reserved(Literal[4, *range(1000, 1400)])
+    # The schema is sent as such too.
+    assert large - small >= 2 * (much - little)
 
 
 def test_another_model_is_told_as_much_of_the_tools_as_the_first():

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from treadle.context.chosen import rejoined
 from treadle.context.frames import ACTIVATE
 from treadle.context.stubs import READ_RESULT
-from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice
+from treadle.drivers.configuration import AnswerType, Configuration, StepSettings, check_tool_choice
 from treadle.drivers.purse.claims import Within
 from treadle.drivers.purse.reckoning import Reached, fits, reckoned, require_price
 from treadle.kernel.decide import PrepareStep, landing
@@ -188,7 +188,7 @@ def request_of(config: Configuration, state: RunState, model: Model | None = Non
     if passing:
         messages = [*messages, UserMessage(passing)]
     if step.instructions is not None:
-        messages = instructed(messages, step.instructions)
+        messages = instructed(messages, _with_type(step.instructions, config.output))
     tools = config.specs if step.tools is None else _offered(config, step.tools)
     choice = step.tool_choice or state.started.tool_choice
     if choice == "none" and config.output is not None and config.output.tool is not None:
@@ -207,6 +207,13 @@ def request_of(config: Configuration, state: RunState, model: Model | None = Non
         _is_held(state, step),
         _in_words(config, model, tools),
     )
+
+
+def _with_type(instructions: str, kind: AnswerType | None) -> str:
+    """Other instructions for a step, with what the model is told of the type of its answer: that stays what it was."""
+    if kind is None or kind.instructions in instructions:
+        return instructions
+    return f"{instructions}\n\n{kind.instructions}".strip()
 
 
 def _in_words(config: Configuration, model: Model | None, tools: Collection[ToolSpec]) -> bool:

@@ -21,6 +21,10 @@ class Answered(Protocol):
     """The type that an answer must have, as far as requests hold it."""
 
     @property
+    def instructions(self) -> str:
+        """What the model is told about it."""
+
+    @property
     def schema(self) -> Json | None:
         """Its JSON Schema, if it is sent as one."""
 
@@ -67,6 +71,9 @@ def request_tokens(config: Asking, state: RunState, event: StepPrepared, model: 
             asked = max(asked, _estimated(config, state, model, state.messages))
     else:
         asked = _estimated(config, state, model, event.messages)
+        if event.instructions is not None and config.output is not None:
+            # It stands after them, and in the history of a step that chose no messages in any case.
+            asked += estimate_tokens(UserMessage(config.output.instructions))
     for text in (event.note, event.instructions, WORDS_OF_REMAINING if config.tell_remaining else ""):
         if text:
             asked += estimate_tokens(UserMessage(text))
