@@ -364,6 +364,8 @@ def test_another_model_is_told_as_much_of_the_tools_as_the_first():
     agent.with_model(second).run_sync("go")
     assert first.requests[0].tools == second.requests[0].tools
     assert [spec.changes for spec in second.requests[0].tools] == [False, None, True]
+    asked = Agent(first, output=Answer, output_mode="tool").with_model(Knows("native")).with_model(Knows("prompted"))
+    assert [spec.name for spec in asked._config.specs] == ["final_answer"]
     server = MCPServer.http("http://127.0.0.1:1/mcp", name="shop", effects={})
     stocked = Agent(first, tools=[server], output=Answer).with_model(chat("http://127.0.0.1:8080/v1"))
     assert [spec.name for spec in stocked._config.specs] == ["final_answer"]

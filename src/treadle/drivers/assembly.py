@@ -353,7 +353,7 @@ def _answer_type(output: Any, output_mode: OutputMode | None, given: Configurati
         raise Misuse("output_mode says how an answer of a type is asked for; give the type too: output=…")
     mode = output_mode or profile_of(given.model).output_mode(bool(given.tools or given.servers))
     one_of("output_mode", mode, ("native", "tool", "prompted"))
-    return None if output is None else answer_type(output, mode, given.tools)
+    return None if output is None else replace(answer_type(output, mode, given.tools), chosen=output_mode)
 
 
 def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.errors import ModelError
 from treadle.models.fixed import fixed_tokens
 from treadle.models.port import Model
+from treadle.models.profile import OutputMode
 from treadle.tools import SkillRegistry, Tool
 from treadle.tools.context import Deps
 from treadle.tools.server import ToolServer
@@ -153,6 +154,7 @@ class AnswerType:
         schema: the JSON Schema that the reply's text must satisfy; None if the answer comes as a call of `tool`.
         tool: the final tool, whose arguments are the answer; None if the answer is text.
         in_words: whether the instructions alone ask for it: held to a schema, many a model could call no tool.
+        chosen: the way to ask for it that the application chose; None for the model's own.
     """
 
     name: str
@@ -163,6 +165,7 @@ class AnswerType:
     schema: Json | None = None
     tool: ToolSpec | None = None
     in_words: bool = False
+    chosen: OutputMode | None = None
 
 
 Errors = Callable[[Any], bool | Awaitable[bool]]

@@ -200,8 +200,8 @@ def with_model(config: Configuration, model: str | Model | None) -> Configuratio
     specs = config.specs
     if output is not None:
         tools = config.tools
-        mode = profile_of(chosen).output_mode(bool(tools or config.servers))
-        output = answer_type(output.kind, mode, tools)
+        mode = output.chosen or profile_of(chosen).output_mode(bool(tools or config.servers))
+        output = dataclasses.replace(answer_type(output.kind, mode, tools), chosen=output.chosen)
         specs = (*[said(one) for one in tools.values()], *([] if output.tool is None else [output.tool]))
     other = dataclasses.replace(config, model=chosen, context=context, output=output, specs=specs).counted()
     check_limits(other, other.limits)
