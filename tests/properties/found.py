@@ -214,6 +214,10 @@ BELOW = {
         (calls(PASS_ON, "write", "look"), DONE), below=(Below(WRITES, PASS_ON),)
     ),
     "a condition ends a run below on a write": calling(replace(WRITES, stop_when=ON_A_WRITE)),
+    "a condition ends a typed run below with words": calling(
+        Setup((Says("so I do", (("w", "write", "{}"),), "tool_calls"), DONE), output_mode="tool", stop_when=ON_A_WRITE)
+    ),
+    "a condition ends a hand-off without a word": calling(replace(WRITES, stop_when=ON_A_WRITE), PASS_ON),
     "a condition ends what was handed on on a write": calling(replace(WRITES, stop_when=ON_A_WRITE), PASS_ON),
     "two are handed on at once": Setup((calls(PASS_ON, PASS_ON), DONE), below=(Below(WRITES, PASS_ON),)),
     "two sub-agents write at once": Setup((calls(HELPER, HELPER), DONE), below=(Below(WRITES),)),

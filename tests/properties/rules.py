@@ -23,7 +23,7 @@ from rules_again import (
     what_began_is_counted,
     what_comes_of_a_call_knows_what_was_said,
 )
-from rules_of_answers import an_answer_stands_as_it_was_let_pass
+from rules_of_answers import an_answer_stands_as_it_was_let_pass, what_a_typed_agent_below_gave_is_of_its_type
 from rules_of_calls import (
     a_hand_off_comes_last,
     a_hook_that_raises_touches_nobody_else,
@@ -593,6 +593,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     what_is_shown_is_what_happened,
     arguments_arrive_as_they_are,
     an_answer_stands_as_it_was_let_pass,
+    what_a_typed_agent_below_gave_is_of_its_type,
     the_veil_hides_and_changes_nothing,
     skills_hold,
     spans_are_those_of_the_journal,

@@ -1,10 +1,14 @@
-"""What must hold of answers that the application may send back: none stands that was, and each was looked at."""
+"""What must hold of answers that the application may send back: none stands that was, and each was looked at; and of
+what is given for the answer of an agent that was asked for one of a type."""
 
 from collections.abc import Iterator
+from typing import Any
 
+import msgspec
+from below import HELPER
 from trial import Trial
 
-from treadle.kernel.events import RunFinished
+from treadle.kernel.events import RunFinished, ToolFinished, ToolReacted
 
 
 def an_answer_stands_as_it_was_let_pass(trial: Trial) -> Iterator[str]:
@@ -28,3 +32,31 @@ def an_answer_stands_as_it_was_let_pass(trial: Trial) -> Iterator[str]:
             shown = result.text if result.output is None else result.output
             if given != shown and trial.journal.redact is None:
                 yield f"{own} was shown {given!r}, and the result has {shown!r}"
+
+
+def what_a_typed_agent_below_gave_is_of_its_type(trial: Trial) -> Iterator[str]:
+    """An agent that is asked for an answer of a type, and has none when a condition ends it, has failed."""
+    for run in trial.journal.runs:
+        first: Any = trial.journal.events(run)[0]
+        path, last = trial.path(run), trial.ended(run)
+        typed = first.parent is not None and path.endswith(f"/{HELPER}") and trial.setup.at(path).output_mode
+        if not typed or not isinstance(last, RunFinished) or last.stop.reason == "external_tool":
+            continue
+        call = first.parent.step, first.parent.call_id
+        above = [
+            one for one in trial.journal.events(first.parent.run_id) if isinstance(one, ToolFinished | ToolReacted)
+        ]
+        about = [one for one in above if (one.step, one.call_id) == call]
+        if trial.journal.redact is not None or any(isinstance(one, ToolReacted) and one.call for one in about):
+            continue
+        for one in about:
+            if isinstance(one, ToolFinished) and one.spent is not None and not one.is_error and not _fits(one.content):
+                yield f"{path}: {one.content!r} was given for its answer; it ended as {last.stop}"
+
+
+def _fits(content: Any) -> bool:
+    try:
+        found = msgspec.json.decode(content)
+    except (msgspec.MsgspecError, TypeError):
+        return False
+    return isinstance(found, dict) and isinstance(found.get("n"), int)
