@@ -79,10 +79,39 @@ async def test_a_list_whose_pages_come_round_is_told_as_that_and_not_as_many_too
     assert quiet()
 
 
-async def test_of_what_is_no_tool_is_told_what_is_wrong():
-    evil = server("def listed(params): return {'tools': [tool(), tool(inputSchema={'type': 'array'})]}")
-    with pytest.raises(ServerFailed, match=r"the server evil lists what are no tools: tools\.1\.inputSchema"):
+@pytest.mark.parametrize(
+    "bad", ["tool(inputSchema={'type': 'array'})", "{'name': 'x'}", "7", "None", "tool(name=['n'])"]
+)
+async def test_what_is_no_tool_takes_no_other_with_it_and_is_told(bad, caplog):
+    """A whole page was refused for one, and with it the server."""
+    evil = server(f"def listed(params): return {{'tools': [tool('a'), {bad}, tool('b')]}}")
+    assert [one.remote for one in await evil.listed()] == ["a", "b"]
+    (line,) = [one.getMessage() for one in caplog.records if "what are no tools" in one.getMessage()]
+    assert "evil is left out: " in line
+    assert "tools.0" not in line
+
+
+async def test_what_is_no_page_of_tools_is_told():
+    evil = server("def listed(params): return {'tools': [tool()], 'nextCursor': 7}")
+    with pytest.raises(ServerFailed, match=r"the server evil lists what are no tools: nextCursor"):
         await evil.listed()
+
+
+@pytest.mark.parametrize("beside", ["image", "resource", "nothing", "blank"])
+async def test_what_stands_beside_structured_content_does_not_hide_it(beside):
+    """With an image beside it the model was shown the image alone."""
+    block = {
+        "image": {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+        "resource": {"type": "resource_link", "uri": "file:///a", "name": "a"},
+        "nothing": None,
+        "blank": {"type": "text", "text": " "},
+    }[beside]
+    content = [block] if block else []
+    evil = server(f"def called(params): return {{'content': {content}, 'structuredContent': {{'paid': 5}}}}")
+    run = await calling(evil).run("go")
+    call = run.steps[0].calls[0]
+    assert '{"paid":5}' in call.result.text
+    assert (call.app, "[resource file:///a (a)]" in call.result.text) == ({"paid": 5}, beside == "resource")
 
 
 @pytest.mark.parametrize(

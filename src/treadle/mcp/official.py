@@ -1,10 +1,11 @@
 """Official: the client of the official package as a server is met with it: what the server may ask for, and no more."""
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.errors import Misuse
 from treadle.mcp.asking import Person
@@ -13,9 +14,15 @@ from treadle.mcp.options import Options
 from treadle.mcp.program import Said
 from treadle.mcp.secrets import Secrets
 from treadle.mcp.whole import whole
+from treadle.visible import visible
 
 if TYPE_CHECKING:
     from mcp import Client
+
+_log = logging.getLogger("treadle")
+
+LONGEST_WORDS: Final = 1_000
+"""Characters of what is told of the tools of a page that are left out."""
 
 Connect = Callable[[Said], AbstractAsyncContextManager[Any]]
 """Makes a transport of the official package to the server; what a program says on its standard error goes to `Said`."""
@@ -25,13 +32,15 @@ class Official:
     """Makes clients of one server.
 
     Args:
+        name: the server's.
         transport: makes the transport.
         secrets: what is in no log of what speaks with the server.
         options: what the server may ask for.
         person: whom it asks.
     """
 
-    def __init__(self, transport: Connect, secrets: Secrets, options: Options, person: Person) -> None:
+    def __init__(self, name: str, transport: Connect, secrets: Secrets, options: Options, person: Person) -> None:
+        self._name = name
         self._transport, self._secrets, self._options, self._person = transport, secrets, options, person
         self._roots: Any = [Path(one).resolve().as_uri() for one in options.get("roots", ())]
 
@@ -56,7 +65,12 @@ class Official:
             if isinstance(message, mcp_types.ToolListChangedNotification):
                 changed()
 
-        may, transport = self._options, whole(self._transport(said))
+        def left_out(told: str) -> None:
+            words = visible(self._secrets.hidden(told))[:LONGEST_WORDS]
+            _log.warning("what are no tools of the server %s is left out: %s", self._name, words)
+
+        may = self._options
+        transport = whole(self._transport(said), lambda: client.protocol_version, left_out)
         elicited: Any = self._elicited if may.get("ask") is not None else None
         rooted: Any = self._rooted if may.get("roots") else None
         sampled: Any = self._sampled if may.get("sampling") is not None else None

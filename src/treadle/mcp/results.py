@@ -21,7 +21,7 @@ MOST_MEDIA: Final = 100
 def result_of(found: "CallToolResult", secrets: Secrets) -> ToolResult:
     """What the model is shown of a result, and as `for_app` its structured content, if it has any.
 
-    Where nothing else says anything the model is shown that.
+    Where no text says anything the model is shown that, beside the images and files that there are.
     """
     parts: list[Content] = [part for one in found.content for part in parts_of(one, secrets)]
     media = sum(not isinstance(part, Text) for part in parts)
@@ -29,10 +29,13 @@ def result_of(found: "CallToolResult", secrets: Secrets) -> ToolResult:
         words = f"[{media:,} images and files were given, of which at most {MOST_MEDIA} are shown: none is]"
         parts = [*(part for part in parts if isinstance(part, Text)), Text(words)]
     data = secrets.without(found.structured_content)
+    said = any(one.type == "text" and one.text.strip() for one in found.content)
+    beside = [part for part in parts if not isinstance(part, Text) or part.text.strip()]
     shown: Any = parts
-    if all(isinstance(part, Text) for part in parts):
-        words = "\n".join(part.text for part in parts if isinstance(part, Text))
-        shown = data if data is not None and not words.strip() else words
+    if data is not None and not said:
+        shown = [*beside, data] if beside else data
+    elif all(isinstance(part, Text) for part in parts):
+        shown = "\n".join(part.text for part in parts if isinstance(part, Text))
     return ToolResult(shown, data, found.is_error)
 
 
