@@ -275,6 +275,44 @@ def test_a_paused_turn_is_sent_as_it_is_until_something_is_said_after_it() -> No
     ]
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("reason", ["tool_use", "pause_turn", "end_turn"])
+def test_what_runs_in_a_container_is_gone_on_with_there(streamed, reason):
+    """Searches that code filters run in one: Claude refuses the results of other calls without its name."""
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    call = {"type": "tool_use", "id": "t", "name": "add", "input": {"a": 1}}
+    blocks = [search, call] if reason == "tool_use" else [search]
+    container = {"id": "container_1", "expires_at": "2026-12-01T00:00:00Z"}
+    if streamed:
+        told = end(reason)
+        told["delta"]["container"] = container
+        begun = [one for index, fields in enumerate(blocks) for one in (block(index, **fields), stop(index))]
+        reply = read(start(), *begun, told, END)[-1]
+    else:
+        body = {"type": "message", "content": blocks, "stop_reason": reason, "container": container}
+        reply = AnthropicCodec().decode_body(body)[-1]
+    said_so_far = [UserMessage("a"), reply.message]
+    said_so_far += [ToolMessage("t", "add", "2")] if reason == "tool_use" else []
+
+    def sent(*messages, **extra):
+        request = ModelRequest(messages, settings=ModelSettings(extra=extra or None))
+        return json.loads(AnthropicCodec().encode(request, MODEL, True))
+
+    body = sent(*said_so_far)
+    under_way = reason != "end_turn"
+    assert body.get("container") == ("container_1" if under_way else None)
+    assert [one["type"] for one in body["messages"][1]["content"]] == [one["type"] for one in blocks]
+    # What the caller says of it goes before, or beside.
+    assert sent(*said_so_far, container="mine")["container"] == "mine"
+    skilled = sent(*said_so_far, container={"skills": []})["container"]
+    assert skilled == {"skills": []} | ({"id": "container_1"} if under_way else {})
+    # It may have expired by then, and is wanted no more.
+    ended = said(Opaque("anthropic", {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}), Text("so"))
+    assert "container" not in sent(*said_so_far, ended, UserMessage("b"))
+    if reason == "pause_turn":
+        assert "container" not in sent(*said_so_far, UserMessage("b"))
+
+
 def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 

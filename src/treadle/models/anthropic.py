@@ -32,11 +32,11 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
-from treadle.models.anthropic_stream import OWN_CALLS, AnthropicDecoder
+from treadle.models.anthropic_stream import CONTAINER, OWN_CALLS, AnthropicDecoder
 from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
 from treadle.models.codec import OPENING, Decoder, body_bytes, json_history
 from treadle.models.contents import arguments_of, blocks_of
-from treadle.models.counts import list_in
+from treadle.models.counts import list_in, name_in
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
@@ -158,6 +158,9 @@ class AnthropicCodec:
             system: list[Block] = [{"type": "text", "text": content} for content in trail.system if content.strip()]
             if system:
                 body["system"] = self._ended(system)
+            if container := _container_of(request.messages, self.provider):
+                # As an object, in which the caller's own fields may stand, or by its name.
+                body[CONTAINER] = {"id": container} if isinstance(extra.get(CONTAINER), dict) else container
             add_extra(body, extra)
             # What is written with a choice that no other step has is never read. And a top-level cache_control is a
             # breakpoint that the provider moves by itself; it counts as one of four.
@@ -253,8 +256,30 @@ class AnthropicCodec:
         return usual.tools, usual.tool_choice
 
 
+def _container_of(messages: Sequence[Message], provider: str) -> str:
+    """The container in which the provider is to go on with what it has begun, without which it refuses to.
+
+    Empty where nothing is under way: one that has expired is refused, too.
+    """
+    last = next((one for one in reversed(messages) if type(one) is AssistantMessage), None)
+    if last is None:
+        return ""
+    own = [part.value for part in last.content if type(part) is Opaque and part.provider == provider]
+    under_way = messages[-1] is last or (last.calls and _begun(own))
+    named = [name_in(value, "id") for value in own if value.get("type") == CONTAINER]
+    return named[-1] if named and under_way else ""
+
+
+def _begun(own: Sequence[Json]) -> list[Json]:
+    """What the provider has begun and not ended, among the blocks of its own."""
+    ended = {value.get("tool_use_id") for value in own}
+    return [value for value in own if value.get("type") in OWN_CALLS and value.get("id") not in ended]
+
+
 def _put_own(value: Json, blocks: list[object]) -> None:
     """Puts a block back that came from here; of what a text cites, what it wants: what was found in the web."""
+    if value.get("type") == CONTAINER:
+        return
     if value.get("type") == "text" and "citations" in value:
         sealed = [one for one in list_in(value, "citations") if one.get("encrypted_index")]
         if not sealed or blocks[-1:] != [TextBlock(value.get("text", ""))]:
@@ -272,8 +297,7 @@ def _followed(group: Sequence[Message]) -> Sequence[Message]:
     own = [part.value for message in spoken for part in message.content if type(part) is Opaque]
     if not own or spoken[-1].calls:
         return group
-    ended = {value.get("tool_use_id") for value in own}
-    begun = [value for value in own if value.get("type") in OWN_CALLS and value.get("id") not in ended]
+    begun = _begun(own)
     return group if not begun else [_without(message, begun) for message in group]
 
 

@@ -59,6 +59,10 @@ KNOWN: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use"})
 """The blocks that have a part of their own; any other is the provider's, and kept as it comes."""
 OWN_CALLS: Final = ("server_tool_use", "mcp_tool_use")
 """The blocks of what the provider does itself, each followed by one with its result."""
+UNDER_WAY: Final = ("tool_calls", "pause")
+"""How a reply ends in whose middle something is to be done first."""
+CONTAINER: Final = "container"
+"""What the provider calls the place where it runs code, which goes back with the rest of what it began there."""
 DECLINED: Final = ("thinking", "redacted_thinking", "tool_use")
 """The blocks that are left out where another model has taken the reply over after them."""
 WHY: Final = ("category", "explanation")
@@ -147,6 +151,7 @@ class AnthropicDecoder:
         self._id = ""
         self._stop: str | None = None
         self._why: Json = {}
+        self._container = ""
         self._bare = BareCalls()
         self._started = self._ended = self._stopped = False
 
@@ -188,10 +193,13 @@ class AnthropicDecoder:
         if not self._ended:
             raise ended_early(self._provider, self._started)
         parts = [part for block in self._blocks for part in block.parts(self._provider)]
+        finish = FINISHES.get(self._stop or "", "unknown")
+        if self._container and finish in UNDER_WAY:
+            parts.append(Opaque(self._provider, {"type": CONTAINER, "id": self._container}))
         return ModelReply(
             AssistantMessage(tuple(parts)),
             usage=self._counts(),
-            finish=FINISHES.get(self._stop or "", "unknown"),
+            finish=finish,
             finish_detail=": ".join(filter(None, [self._stop, *(name_in(self._why, name) for name in WHY)])),
             model=self._model,
             request_id=self._id,
@@ -245,6 +253,7 @@ class AnthropicDecoder:
                 delta = fields_in(data, "delta")
                 self._stop = delta.get("stop_reason") or self._stop
                 self._why = fields_in(delta, "stop_details") or self._why
+                self._container = name_in(fields_in(delta, CONTAINER), "id") or self._container
                 self._ended = self._stop is not None
                 return self._bare.moved_on() if self._is_whole else []
             case "message_stop":
@@ -279,6 +288,7 @@ class AnthropicDecoder:
         self._model = name_in(message, "model") or self._model
         self._stop = message.get("stop_reason")
         self._why = fields_in(message, "stop_details")
+        self._container = name_in(fields_in(message, CONTAINER), "id")
         self._usage = self._usages.setdefault(self._id, {})
         counts = _known(message)
         if not (self._stop or message.get("content")) and "output_tokens" in counts:
