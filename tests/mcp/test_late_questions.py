@@ -31,7 +31,9 @@ def called(params):
     # The question is of the call before, and this one does what it is for whatever comes of it.
     asks("Is the slow one to go on?")
     PAID.append(name)
+    drawn = [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]
     if name == "data": return {"content": [], "structuredContent": {"paid": len(PAID)}}
+    if name == "drawn": return {"content": drawn, "structuredContent": {"paid": len(PAID)}}
     return {"content": [{"type": "text", "text": f"paid {len(PAID)}"}]}
 """
 
@@ -55,13 +57,14 @@ async def test_it_is_not_taken_for_a_question_of_the_next_call(caplog):
     with caplog.at_level(logging.WARNING, "treadle"):
         async with shop(timeout=0.5) as server:
             await server.listed()
-            result = await ran(server, "slow", "pays", "data")
+            result = await ran(server, "slow", "pays", "data", "drawn")
     assert result.finished
-    unknown, paid, data = texts(result)
+    unknown, paid, data, drawn = texts(result)
     assert "gave no answer" in unknown
     assert paid.startswith("paid 1\n[shop asked something while this call was under way")
     assert "'cancel'" in paid
     assert '{"paid":2}' in data.replace(" ", "")
+    assert '{"paid":3}' in drawn.replace(" ", "")
     assert "shop asked something" in caplog.text
 
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from treadle.mcp.results import is_said
 from treadle.mcp.secrets import Secrets
 from treadle.mcp.waiting import LONGEST_QUESTION, MOST_KEPT, asked_again, data_of, filled, form_of
 from treadle.tools.errors import AsksPerson, ToolError
@@ -120,8 +121,8 @@ def _with(found: "CallToolResult", words: str) -> "CallToolResult":
     from mcp_types import TextContent
 
     said = found.content
-    if not said and found.structured_content is not None:
-        said = [TextContent(type="text", text=json.dumps(found.structured_content))]
+    if found.structured_content is not None and not is_said(found):
+        said = [*said, TextContent(type="text", text=json.dumps(found.structured_content))]
     return found.model_copy(update={"content": [*said, TextContent(type="text", text=f"[{words}]")]})
 
 

@@ -29,14 +29,18 @@ def result_of(found: "CallToolResult", secrets: Secrets) -> ToolResult:
         words = f"[{media:,} images and files were given, of which at most {MOST_MEDIA} are shown: none is]"
         parts = [*(part for part in parts if isinstance(part, Text)), Text(words)]
     data = secrets.without(found.structured_content)
-    said = any(one.type == "text" and one.text.strip() for one in found.content)
     beside = [part for part in parts if not isinstance(part, Text) or part.text.strip()]
     shown: Any = parts
-    if data is not None and not said:
+    if data is not None and not is_said(found):
         shown = [*beside, data] if beside else data
     elif all(isinstance(part, Text) for part in parts):
         shown = "\n".join(part.text for part in parts if isinstance(part, Text))
     return ToolResult(shown, data, found.is_error)
+
+
+def is_said(found: "CallToolResult") -> bool:
+    """Whether a text of a result says anything, so that its structured content need not be shown."""
+    return any(one.type == "text" and one.text.strip() for one in found.content)
 
 
 def require_fitting(found: "CallToolResult", schema: Any) -> None:
