@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from stream_writers import writers
 
 from treadle import Agent, Image, StepSettings, Text, tool
-from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Thinking, ToolCall, ToolMessage, UserMessage
 from treadle.models.anthropic import AnthropicCodec
 from treadle.models.anthropic_model import AnthropicModel
 from treadle.models.google import GoogleCodec
 from treadle.models.hosts import HOSTS, MISTRAL, OPENAI, Host
 from treadle.models.openai_chat import ChatCodec
+from treadle.models.openai_model import OpenAIResponsesModel
 from treadle.models.openai_responses import ResponsesCodec
 from treadle.models.port import ModelReply, ModelRequest
 from treadle.testing import ScriptedModel
@@ -147,6 +148,42 @@ def test_the_name_of_an_item_goes_back_only_where_it_can_be_one(item_id, sent):
     messages = (UserMessage("go"), AssistantMessage((call,)), ToolMessage("c", "look", "x"))
     body = json.loads(ResponsesCodec(host=OPENAI).encode(ModelRequest(messages), "m", False))
     assert body["input"][1].get("id") == sent
+
+
+def test_what_one_server_has_sealed_goes_to_no_other(serve):
+    """OpenAI and Azure refuse the whole request for it: a run that fell back from one to the other was lost."""
+    sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "look", "arguments": '{"where": "there"}'}
+    done = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+
+    def answer(peer):
+        looked = b"seen there" in peer.body
+        output = [done] if looked else [sealed, call]
+        body = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": output}
+        peer.answer("200 OK", {}, json.dumps(body).encode())
+
+    server = serve(answer)
+    key = "a-made-up-key"
+    one = OpenAIResponsesModel("m", base_url=server.url, api_key=key)
+    same = OpenAIResponsesModel("m", base_url=server.url, api_key=key)
+    other = OpenAIResponsesModel("m", base_url=server.url.replace("127.0.0.1", "localhost"), api_key=key)
+    own = OpenAIResponsesModel("m", api_key=key)
+    for then, kinds in ((same, ["reasoning", "function_call"]), (other, ["function_call"])):
+        agent = Agent(
+            one, tools=[look], prepare_step=lambda step, to=then: StepSettings(model=to) if step.step_number else None
+        )
+        result = agent.run_sync("go")
+        assert result.text == "Done."
+        items = json.loads(server.requests[-1].body)["input"]
+        assert [item["type"] for item in items if item.get("type") in ("reasoning", "function_call")] == kinds
+        sent = own.codec.encode(ModelRequest(result.messages), "m", False)
+        assert b"sealed" not in sent
+    # OpenAI's own is as it always was in journals.
+    at_home = own.codec.decode_body({"id": "r", "status": "completed", "output": [sealed, call]})[-1].message
+    assert at_home.content[0] == Thinking(data="sealed", id="rs_1")
+    messages = (UserMessage("go"), at_home, ToolMessage("c", "look", "seen"))
+    assert b'"encrypted_content":"sealed"' in own.codec.encode(ModelRequest(messages), "m", False)
+    assert b'"sealed"' not in one.codec.encode(ModelRequest(messages), "m", False)
 
 
 PIXEL = Image(b"\x89PNG", media_type="image/png")

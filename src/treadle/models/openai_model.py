@@ -10,7 +10,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Opaque
 from treadle.models.errors import BadRequest
 from treadle.models.given import check_cache
-from treadle.models.hosts import host_of
+from treadle.models.hosts import OPENAI, host_of
 from treadle.models.http_model import HttpModel, HttpOptions, hostname
 from treadle.models.openai_cache import KEEPS, Keep
 from treadle.models.port import ModelReply
@@ -79,7 +79,10 @@ class OpenAIResponsesModel(HttpModel):
 
         provider = PROVIDERS["openai"]
         check_cache(cache, KEEPS, cache_key)
-        codec = ResponsesCodec(host=host_of(hostname(provider, options)), cache_key=cache_key, cache=cache)
+        name = hostname(provider, options)
+        host = host_of(name)
+        place = None if host is OPENAI else name
+        codec = ResponsesCodec(host=host, cache_key=cache_key, cache=cache, place=place)
         super().__init__(model, provider, codec, **options)
 
     def _check(self, reply: ModelReply) -> None:

@@ -66,6 +66,7 @@ class ResponsesCodec:
             as text and need it back in the turns that call tools; OpenAI's own refuses the whole request for it.
         cache_key: the key for the provider's prompt cache; see `PromptCache`.
         cache: how long the provider is to keep the prefix of a run.
+        place: the server's name, where it is another than OpenAI's own: what one has sealed no other can open.
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class ResponsesCodec:
         *,
         cache_key: str | None = None,
         cache: Keep | None = None,
+        place: str | None = None,
     ) -> None:
         self.provider = provider
+        self._place = place
         self.host = host or Host()
         self._cache = PromptCache(self.host, cache_key, cache)
         self._history = json_history(self._items)
@@ -135,7 +138,9 @@ class ResponsesCodec:
 
     def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
-        decoder = ResponsesDecoder(self.provider, self._stream_error, tells_cost=self.host.tells_cost)
+        decoder = ResponsesDecoder(
+            self.provider, self._stream_error, tells_cost=self.host.tells_cost, place=self._place
+        )
         return Guarded(self.provider, decoder)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
@@ -187,7 +192,7 @@ class ResponsesCodec:
                     items.append(_call(part))
                 case Thinking():
                     # Without a store, reasoning is known by its encrypted form or its text; an id alone is refused.
-                    if part.id is not None and part.data:
+                    if part.id is not None and part.data and part.signature == self._place:
                         items.append(_reasoning(part.id, part.text, part.data))
                     elif part.id is not None and part.signature == READABLE and self.host.echo:
                         # In one piece: llama.cpp reads the first alone, and vLLM refuses several for gpt-oss.

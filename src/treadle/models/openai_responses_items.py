@@ -46,6 +46,10 @@ class Item:
         bare = is_bare("".join(self.pieces) or self.fields.get("arguments") or "")
         return self.fields.get("type") == "function_call" and not self.completed and bare
 
+    def is_call(self, fields: Json) -> bool:
+        """Whether `fields` are of the call that it is: another of the same id has another name."""
+        return call_id_of(self.fields) == fields.get("call_id") and self.fields.get("name") == fields.get("name")
+
     def is_silent(self) -> bool:
         """Whether nothing was said of its arguments, not even that there are none."""
         return not any(self.pieces) and not self.fields.get("arguments")
@@ -126,14 +130,17 @@ def parts_of(item: Json) -> list[Json]:
     return [content] if isinstance(content, dict) else content
 
 
-def thinking_in(item: Json) -> Thinking:
-    """A reasoning item: the reasoning itself, which open models show and want back, or its summary and sealed form."""
+def thinking_in(item: Json, place: str | None = None) -> Thinking:
+    """A reasoning item: the reasoning itself, which open models show and want back, or its summary and sealed form.
+
+    What is sealed has `place`, where it is, as its signature: no other can open it, and who cannot refuses the request.
+    """
     summary, content = ["\n\n".join(part["text"] for part in item.get(field) or ()) for field in ("summary", "content")]
     sealed = item.get("encrypted_content") or None
     if content and sealed is None:
         # Never without an id, by which the other dialects know that it is not theirs.
         return Thinking(content, signature=READABLE, id=item.get("id") or "")
-    return Thinking(summary or content, data=sealed, id=item.get("id"))
+    return Thinking(summary or content, signature=place if sealed else None, data=sealed, id=item.get("id"))
 
 
 def in_text(item: Json) -> Json:

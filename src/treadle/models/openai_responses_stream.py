@@ -74,10 +74,14 @@ class ResponsesDecoder:
         provider: the provider's name, for `Opaque` parts.
         error: what makes a typed error of an error object.
         tells_cost: whether the server says what a reply cost.
+        place: where reasoning is sealed.
     """
 
-    def __init__(self, provider: str, error: Callable[[Any], ModelError], *, tells_cost: bool = False) -> None:
+    def __init__(
+        self, provider: str, error: Callable[[Any], ModelError], *, tells_cost: bool = False, place: str | None = None
+    ) -> None:
         self._provider = provider
+        self._place = place
         self._error = error
         self._tells_cost = tells_cost
         self._items: list[Item] = []
@@ -111,7 +115,7 @@ class ResponsesDecoder:
         if self._response is None:
             raise ended_early(self._provider, bool(self._items))
         output = self._output or [item.whole() for item in self._items]
-        reply = _reply(self._response | {"usage": self._told}, output, self._provider)
+        reply = _reply(self._response | {"usage": self._told}, output, self._provider, self._place)
         told = self._reported
         return reply if told is None or told.cost is None else replace(reply, cost=told.cost)
 
@@ -288,7 +292,7 @@ class ResponsesDecoder:
         # One that was cut off leaves out what it had no room for.
         is_promised = leaves_out and status != "incomplete"
         for item in begun:
-            given = next((fields for fields in calls if _is_call(item, fields)), None)
+            given = next((fields for fields in calls if item.is_call(fields)), None)
             if item.completed and given is not None and is_bare(item.fields.get("arguments") or ""):
                 item.fields = given
             elif not item.completed and given is None and is_promised and item.is_silent():
@@ -316,7 +320,7 @@ class ResponsesDecoder:
     def _last_word(self, place: int, fields: Json) -> Json:
         """An item of the closing event, with what its deltas added up to where the server leaves that out."""
         # Its place is another than it was where something before it is left out.
-        named = (one for one in self._items if fields.get("call_id") and _is_call(one, fields))
+        named = (one for one in self._items if fields.get("call_id") and one.is_call(fields))
         item = next(named, None) or self._find({"output_index": place, "item": fields})
         if item is None or any(item.fields.get(name) != fields.get(name) for name in ("type", "call_id", "name")):
             return fields
@@ -340,12 +344,7 @@ class ResponsesDecoder:
         return [event for fields in new for event in self._finish(self._begin({}, fields), fields)]
 
 
-def _is_call(item: Item, fields: Json) -> bool:
-    """Whether `fields` are of the call that `item` is: another of the same id has another name."""
-    return call_id_of(item.fields) == fields.get("call_id") and item.fields.get("name") == fields.get("name")
-
-
-def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
+def _reply(response: Json, output: Sequence[Json], provider: str, place: str | None) -> ModelReply:
     parts: list[AssistantPart] = []
     called = refused = False
     output = said_once(output)
@@ -357,7 +356,7 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
                 parts += said_in(item, provider)
                 refused = refused or any(part["type"] == "refusal" for part in parts_of(item))
             case "reasoning":
-                parts.append(thinking_in(item))
+                parts.append(thinking_in(item, place))
             case "function_call":
                 called = True
                 arguments = item.get("arguments") or ""
