@@ -186,6 +186,24 @@ def test_what_one_server_has_sealed_goes_to_no_other(serve):
     assert b'"sealed"' not in one.codec.encode(ModelRequest(messages), "m", False)
 
 
+@pytest.mark.parametrize(("model", "kept"), [("claude-sonnet-4-5", []), ("minimax-m2", ["hm"])])
+@pytest.mark.parametrize("named", ["MiniMax-M2", "claude-sonnet-4-5-20250929", ""])
+def test_what_another_model_has_signed_is_no_thinking_of_claudes(named, model, kept):
+    """It refuses the whole request: a conversation that came from another model of its dialect could not go on."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "signed"}
+    call = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+    body = {"type": "message", "model": named, "content": [thought, call], "stop_reason": "tool_use"}
+    elsewhere, at_home = AnthropicCodec(host=Host()), AnthropicCodec()
+    said = elsewhere.decode_body(body)[-1].message
+    request = ModelRequest((UserMessage("go"), said, ToolMessage("c", "look", "seen")))
+    for codec in (elsewhere, at_home):
+        blocks = json.loads(codec.encode(request, model, False))["messages"][1]["content"]
+        kept_here = kept if codec is elsewhere and named == "MiniMax-M2" else [] if named == "MiniMax-M2" else ["hm"]
+        assert [block["thinking"] for block in blocks if block["type"] == "thinking"] == kept_here
+    # At Anthropic's own address it is Claude, whatever the reply says.
+    assert at_home.decode_body(body)[-1].message.content[0] == Thinking("hm", "signed")
+
+
 PIXEL = Image(b"\x89PNG", media_type="image/png")
 
 

@@ -32,7 +32,7 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
-from treadle.models.anthropic_stream import CONTAINER, OWN_CALLS, AnthropicDecoder
+from treadle.models.anthropic_stream import ANOTHERS, CONTAINER, OWN_CALLS, AnthropicDecoder
 from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
 from treadle.models.codec import OPENING, Decoder, body_bytes, json_history
 from treadle.models.contents import arguments_of, blocks_of
@@ -172,7 +172,8 @@ class AnthropicCodec:
 
     def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
-        decoder = AnthropicDecoder(self.provider, self._stream_error, hour=self.cache == "1h")
+        claude = self.host is ANTHROPIC
+        decoder = AnthropicDecoder(self.provider, self._stream_error, hour=self.cache == "1h", claude=claude)
         return Guarded(self.provider, decoder)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
@@ -224,7 +225,9 @@ class AnthropicCodec:
                 # is what a block has whose signature did not come.
                 if part.id is None and part.data is not None:
                     blocks.append({"type": "redacted_thinking", "data": part.data})
-                elif part.id is None and part.signature is not None and (part.signature or not signed):
+                elif part.signature is not None and (
+                    (part.id is None and (part.signature or not signed)) or (part.id == ANOTHERS and not signed)
+                ):
                     blocks.append({"type": "thinking", "thinking": part.text, "signature": part.signature})
             elif type(part) is Opaque:
                 if part.provider == self.provider:

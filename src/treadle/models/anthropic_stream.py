@@ -61,6 +61,8 @@ OWN_CALLS: Final = ("server_tool_use", "mcp_tool_use")
 """The blocks of what the provider does itself, each followed by one with its result."""
 UNDER_WAY: Final = ("tool_calls", "pause")
 """How a reply ends in whose middle something is to be done first."""
+ANOTHERS: Final = "messages-thought"
+"""The `Thinking.id` of what another model than Claude thought, by which all others know that it is not theirs."""
 CONTAINER: Final = "container"
 """What the provider calls the place where it runs code, which goes back with the rest of what it began there."""
 DECLINED: Final = ("thinking", "redacted_thinking", "tool_use")
@@ -102,7 +104,7 @@ class _Block:
         if self.kind == "tool_use" and is_bare(self.arguments()):
             raise ValueError("something else begins in the place of a call that has neither arguments nor an end")
 
-    def parts(self, provider: str) -> list[AssistantPart]:
+    def parts(self, provider: str, signer: str | None) -> list[AssistantPart]:
         text = "".join(self.pieces)
         match self.kind:
             case "text" if not text:
@@ -112,7 +114,7 @@ class _Block:
             case "text":
                 return [Text(text)]
             case "thinking":
-                return [Thinking(text, signature=self.signature)]
+                return [Thinking(text, signature=self.signature, id=signer)]
             case "redacted_thinking":
                 return [Thinking(data=self.fields["data"])]
             case "tool_use":
@@ -137,10 +139,14 @@ class AnthropicDecoder:
         provider: the provider's name, for `Opaque` parts.
         error: what makes a typed error of an error event's `error` object.
         hour: whether what is written to the cache is kept for an hour, where the provider does not say.
+        claude: whether the model is Claude, whatever it is called.
     """
 
-    def __init__(self, provider: str, error: Callable[[Any], ModelError], *, hour: bool = False) -> None:
+    def __init__(
+        self, provider: str, error: Callable[[Any], ModelError], *, hour: bool = False, claude: bool = True
+    ) -> None:
         self._provider = provider
+        self._claude = claude
         self._error = error
         self._hour = hour
         self._blocks: list[_Block] = []
@@ -192,7 +198,9 @@ class AnthropicDecoder:
         """The whole reply, once the stream has ended. Raises `ProtocolError` if it ended too early to be trusted."""
         if not self._ended:
             raise ended_early(self._provider, self._started)
-        parts = [part for block in self._blocks for part in block.parts(self._provider)]
+        # Claude knows what another model has signed for a forgery, and refuses the request with it.
+        signer = None if self._claude or "claude" in self._model.lower() or not self._model else ANOTHERS
+        parts = [part for block in self._blocks for part in block.parts(self._provider, signer)]
         finish = FINISHES.get(self._stop or "", "unknown")
         if self._container and finish in UNDER_WAY:
             parts.append(Opaque(self._provider, {"type": CONTAINER, "id": self._container}))
