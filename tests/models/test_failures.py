@@ -48,6 +48,11 @@ from treadle.models.retry_after import retry_after, seconds_of
         (400, "invalid_parameter_error", "Range of input length should be [1, 129024]"),
         (422, "", "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000"),
         (None, "context_length_exceeded", "Your input exceeds the context window of this model."),
+        (None, "", "Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)"),
+        (400, "BadRequestError", "The decoder prompt (length 5000) is longer than the maximum model length of 4096."),
+        (422, "validation", "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000"),
+        (400, "bad_request_error", "invalid params, context window exceeds limit (2013)"),
+        (400, "INVALID_ARGUMENT", "the input token count is 1100000 but model only supports up to 1048576."),
     ],
 )
 def test_a_request_that_is_too_long_is_told_by_its_code_or_its_words(status: int | None, code: str, words: str) -> None:

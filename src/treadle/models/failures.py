@@ -32,7 +32,9 @@ OVERFLOW: Final = re.compile(
     r"|(?:reduce|shorten) the length|tokens must be reduced|maximum prompt length|prompt exceeds max length"
     r"|token count.{0,60}exceeds|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?(?:number of tokens|token limit)"
     r"|request too large|too large for model|context (?:length|window|size) (?:is |was )?exceeded"
-    r"|greater than the context length|context (?:the )?overflows|range of input length|tokens \+ `?max_new_tokens",
+    r"|greater than the context length|context (?:the )?overflows|range of input length|tokens \+ `?max_new_tokens"
+    r"|longer than the maximum model length|n_keep \(\d+\) >= n_ctx|must have less than \d+ tokens"
+    r"|context window exceeds|token count is \d+ but",
     re.IGNORECASE,
 )
 FILTERED: Final = re.compile(
