@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from treadle import (
     Agent,
@@ -153,14 +153,28 @@ class Described(BaseModel):
     inner: Annotated[Inner, Field(description="what is in it")]
 
 
+def of_fields(optional: int = 0, unions: int = 0) -> type[BaseModel]:
+    """A type with so many fields that may be left out, half of them further in, and so many that may be null."""
+    left_out: dict[str, Any] = {f"o{i}": (int, i) for i in range(optional)}
+    null: dict[str, Any] = {f"u{i}": (int | None, ...) for i in range(unions)}
+    inner = create_model("Inside", **dict([*left_out.items()][::2]), **dict([*null.items()][::2]))
+    return create_model(
+        f"With{optional}And{unions}",
+        inside=(list[inner], ...),
+        **dict([*left_out.items()][1::2]),
+        **dict([*null.items()][1::2]),
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "held"),
-    [(Plain, True), (int, True), (list[Plain], True), (Described, True)]
+    [(Plain, True), (int, True), (list[Plain], True), (Described, True), (of_fields(24, 16), True)]
+    + [(of_fields(optional=25), False), (of_fields(unions=17), False)]
     + [(kind, False) for kind in (Node, Free, Whatever, dict[str, int], dict[str, Any], list[dict[str, Plain]], Any)],
 )
 @pytest.mark.parametrize("mode", ["native", "prompted"])
 async def test_anthropic_is_held_to_a_schema_that_it_takes_and_told_of_any_other(serve, kind, held, mode):
-    """It refuses free keys, recursion and parts that may be anything, and the whole request with them."""
+    """It refuses free keys, recursion, parts that may be anything, and more choices than it takes, with the request."""
     server = answering(serve, MESSAGES)
     model = AnthropicModel("claude-sonnet-4-5", base_url=server.url, api_key="k")
     await Agent(model, output=kind, output_mode=mode, limits=Limits(steps=1)).run("Go.")

@@ -21,6 +21,9 @@ ANTHROPIC_KEYWORDS: Final = frozenset(
 ANTHROPIC_FORMATS: Final = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 )
+# Of these it takes so many in all; which limits it has is in its documentation and in its refusals.
+MOST_OPTIONAL: Final = 24
+MOST_UNIONS: Final = 16
 DEFINITIONS: Final = ("$defs", "definitions")
 # https://developers.openai.com/api/docs/guides/structured-outputs#supported-schemas
 NOT_STRICT: Final = frozenset(
@@ -68,10 +71,31 @@ def anthropic_schema(schema: Json) -> Json:
 def anthropic_holds(schema: Json) -> bool:
     """Whether Anthropic takes `schema` as `anthropic_schema` writes it; it refuses the whole request otherwise.
 
-    Objects whose keys are free, schemas that hold themselves, and parts that may be anything are what it does not take.
+    Objects whose keys are free, schemas that hold themselves, and parts that may be anything are what it does not take;
+    nor does it take many fields that may be left out, or that may be of several types.
     """
     named = {f"#/{where}/{name}": part for where in DEFINITIONS for name, part in schema.get(where, {}).items()}
-    return _closed(schema, named, ())
+    if not _closed(schema, named, ()):
+        return False
+    optional, unions = _choices(schema, named)
+    return optional <= MOST_OPTIONAL and unions <= MOST_UNIONS
+
+
+def _choices(schema: Json, named: Json) -> tuple[int, int]:
+    """How many fields of a closed schema may be left out, and how many parts of it may be of several types."""
+    schema = named.get(schema.get("$ref", ""), schema)
+    optional = len(schema.get("properties", {}).keys() - set(schema.get("required", ())))
+    unions = int("anyOf" in schema or "oneOf" in schema or isinstance(schema.get("type"), list))
+    inside = [_choices(part, named) for part in _parts(schema)]
+    return optional + sum(one for one, _ in inside), unions + sum(one for _, one in inside)
+
+
+def _parts(schema: Json) -> list[Any]:
+    """The schemas in `schema` that a value, or a part of it, has to fit."""
+    nested = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else ())]
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        nested += schema.get(keyword, ())
+    return nested
 
 
 def _closed(schema: Any, named: Json, above: tuple[str, ...]) -> bool:
@@ -87,10 +111,7 @@ def _closed(schema: Any, named: Json, above: tuple[str, ...]) -> bool:
         return False
     if any("$ref" in part for part in schema.get("allOf", ())):
         return False
-    nested = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else ())]
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        nested += schema.get(keyword, ())
-    return all(_closed(part, named, above) for part in nested)
+    return all(_closed(part, named, above) for part in _parts(schema))
 
 
 def _nested(schema: Any) -> Any:
