@@ -22,6 +22,7 @@ from treadle import (
     tool,
 )
 from treadle.kernel.events import ModelFailed
+from treadle.kernel.messages import ToolSpec, UserMessage
 from treadle.models import (
     AnthropicModel,
     AssistantMessage,
@@ -32,8 +33,13 @@ from treadle.models import (
     TextDelta,
     ToolCall,
 )
+from treadle.models.anthropic import AnthropicCodec
+from treadle.models.bedrock import BedrockCodec
 from treadle.models.bedrock_model import BedrockModel
 from treadle.models.google_model import GoogleModel
+from treadle.models.openai_chat import ChatCodec
+from treadle.models.openai_responses import ResponsesCodec
+from treadle.models.port import ModelRequest
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -181,6 +187,52 @@ async def test_anthropic_is_held_to_a_schema_that_it_takes_and_told_of_any_other
     body = sent(server)
     assert ("format" in body.get("output_config", {})) == (held and mode == "native")
     assert "JSON Schema" in body["system"][0]["text"]
+
+
+A_OR_B = [
+    {"properties": {"a": {"type": "string"}, "kind": {"const": "a"}}, "required": ["a"]},
+    {"properties": {"b": {"type": "integer"}, "kind": {"const": "b"}}, "required": ["b"]},
+]
+
+
+def sent_tool(dialect, body):
+    match dialect:
+        case "chat":
+            (one,) = body["tools"]
+            return one["function"]["description"], one["function"]["parameters"]
+        case "responses":
+            (one,) = body["tools"]
+            return one["description"], one["parameters"]
+        case "anthropic":
+            (one,) = body["tools"]
+            return one["description"], one["input_schema"]
+        case _:
+            (one,) = body["toolConfig"]["tools"]
+            return one["toolSpec"]["description"], one["toolSpec"]["inputSchema"]["json"]
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf", "not", "enum"])
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "bedrock"])
+def test_one_tool_with_a_choice_at_the_top_of_its_schema_spoils_no_request(dialect, keyword):
+    """OpenAI and Anthropic refuse each request that describes one; servers of MCP list them."""
+    rule = {"not": {"required": ["x"]}, "enum": [{"x": "1"}]}.get(keyword, A_OR_B)
+    schema = {"properties": {"x": {"type": "string"}}, keyword: rule}
+    spec = ToolSpec("t", "Does it.", schema)
+    codec = {"chat": ChatCodec("p"), "responses": ResponsesCodec(), "anthropic": AnthropicCodec(),
+             "bedrock": BedrockCodec()}[dialect]  # fmt: skip
+    words, sent_schema = sent_tool(
+        dialect, json.loads(codec.encode(ModelRequest((UserMessage("go"),), (spec,)), "m", False))
+    )
+    assert sent_schema["type"] == "object"
+    assert not {"anyOf", "oneOf", "allOf", "not", "enum"} & sent_schema.keys()
+    assert (
+        words == f"Does it. The arguments have to fit this, too: {json.dumps({keyword: rule}, separators=(',', ':'))}"
+    )
+    named = {"a": {"type": "string"}, "kind": {"anyOf": [{"const": "a"}, {"const": "b"}]}, "b": {"type": "integer"}}
+    assert sent_schema["properties"] == (named if rule is A_OR_B else {}) | {"x": {"type": "string"}}
+    plain = ToolSpec("t", "Does it.", {"type": "object", "properties": {"x": {"anyOf": [{"type": "string"}]}}})
+    body = json.loads(codec.encode(ModelRequest((UserMessage("go"),), (plain,)), "m", False))
+    assert sent_tool(dialect, body) == ("Does it.", plain.input_schema)
 
 
 async def test_a_dict_comes_back_from_anthropic(serve):

@@ -48,6 +48,7 @@ from treadle.models.media import DATA_URL, TEXTUAL
 from treadle.models.output_schema import anthropic_holds, anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
+from treadle.models.tool_schema import as_taken
 from treadle.models.turns import SHORT, Turn, marks, passing_blocks, same_turn, size_of
 
 Block = dict[str, object]
@@ -367,8 +368,8 @@ def _call(call: ToolCall) -> CallBlock:
 
 
 def _tool(spec: ToolSpec) -> Block:
-    schema = spec.input_schema if "type" in spec.input_schema else {"type": "object"} | spec.input_schema
-    return {"name": spec.name, "description": spec.description, "input_schema": schema}
+    words, schema = as_taken(spec)
+    return {"name": spec.name, "description": words, "input_schema": schema}
 
 
 def _choice(choice: str, parallel: bool | None) -> Block:

@@ -33,6 +33,7 @@ from treadle.models.identifiers import identifier
 from treadle.models.output_schema import anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
+from treadle.models.tool_schema import as_taken
 from treadle.models.turns import SHORT, marks, passing_blocks, same_turn, size_of
 
 OWN: Final = "additionalModelRequestFields"
@@ -305,9 +306,9 @@ def _called(messages: Sequence[Message]) -> list[ToolSpec]:
 
 
 def _tool(spec: ToolSpec) -> Json:
-    schema = spec.input_schema if "type" in spec.input_schema else {"type": "object"} | spec.input_schema
-    described = {"description": spec.description} if spec.description.strip() else {}
-    return {"toolSpec": {"name": spec.name, **described, "inputSchema": {"json": schema}}}
+    words, schema = as_taken(spec)
+    description = {"description": words} if words.strip() else {}
+    return {"toolSpec": {"name": spec.name, **description, "inputSchema": {"json": schema}}}
 
 
 def _text_format(schema: Json) -> Json:

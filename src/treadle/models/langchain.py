@@ -37,6 +37,7 @@ from treadle.models.price import Price
 from treadle.models.price_table import PriceTable, own_price
 from treadle.models.profile import ModelProfile, OutputMode, profile_with_window
 from treadle.models.terms import Terms, asked_terms, named_terms
+from treadle.models.tool_schema import as_taken
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -283,8 +284,8 @@ def _history_for(kind: str) -> History[list[Any]]:
 
 def _tool(spec: ToolSpec) -> Json:
     """The form of tools that every integration's `bind_tools` takes."""
-    function = {"name": spec.name, "description": spec.description, "parameters": spec.input_schema}
-    return {"type": "function", "function": function}
+    words, schema = as_taken(spec)
+    return {"type": "function", "function": {"name": spec.name, "description": words, "parameters": schema}}
 
 
 def _model_name(chat_model: "BaseChatModel") -> str:

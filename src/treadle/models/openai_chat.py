@@ -47,6 +47,7 @@ from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
 from treadle.models.told_cost import TELLING
+from treadle.models.tool_schema import as_taken
 
 AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 LONGEST_NAME: Final = 64
@@ -302,10 +303,8 @@ def thinking_field(thinking: str | int, host: Host) -> Json:
 
 def tool_field(tool: ToolSpec) -> Json:
     """A tool's definition in the request body."""
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
-    }
+    words, schema = as_taken(tool)
+    return {"type": "function", "function": {"name": tool.name, "description": words, "parameters": schema}}
 
 
 def tool_choice_field(choice: str) -> str | Json:

@@ -46,6 +46,7 @@ from treadle.models.openai_responses_stream import ResponsesDecoder
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
+from treadle.models.tool_schema import as_taken
 
 # These do not reason, and refuse to be asked for their reasoning.
 UNREASONING: Final = re.compile(r"(?:^|[/.:])(?:chatgpt-4o|gpt-3|gpt-4)")
@@ -260,12 +261,12 @@ def _suffix(media_type: str) -> str:
 
 def _tool(spec: ToolSpec) -> Json:
     """A tool; not strict, because strictness would make every optional argument a required one."""
-    schema = spec.input_schema
+    words, schema = as_taken(spec)
     return {
         "type": "function",
         "name": spec.name,
-        "description": spec.description,
-        "parameters": schema if "type" in schema else {"type": "object"} | schema,
+        "description": words,
+        "parameters": schema,
         "strict": False,
     }
 
