@@ -235,6 +235,29 @@ def test_one_tool_with_a_choice_at_the_top_of_its_schema_spoils_no_request(diale
     assert sent_tool(dialect, body) == ("Does it.", plain.input_schema)
 
 
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "bedrock"])
+@pytest.mark.parametrize("name", ["filter[id]", "größe", "$.xgafv", "x" * 65, ""])
+def test_one_argument_with_a_name_that_claude_does_not_take_spoils_no_request(dialect, name):
+    """Anthropic refuses each request that describes it; the model is told of it in words, and can give it."""
+    schema = {
+        "type": "object",
+        "properties": {"a.b-c": {"type": "string"}, name: {"type": "integer"}},
+        "required": [name, "a.b-c"],
+        "additionalProperties": False,
+    }
+    spec = ToolSpec("t", "Does it.", schema)
+    codec = {"chat": ChatCodec("p"), "responses": ResponsesCodec(), "anthropic": AnthropicCodec(),
+             "bedrock": BedrockCodec()}[dialect]  # fmt: skip
+    body = json.loads(codec.encode(ModelRequest((UserMessage("go"),), (spec,)), "m", False))
+    words, sent_schema = sent_tool(dialect, body)
+    if dialect in ("chat", "responses"):
+        assert (words, sent_schema) == ("Does it.", schema)
+        return
+    assert sent_schema == {"type": "object", "properties": {"a.b-c": {"type": "string"}}, "required": ["a.b-c"]}
+    _, _, rules = words.partition("The arguments have to fit this, too: ")
+    assert json.loads(rules) == {"properties": {name: {"type": "integer"}}, "required": [name]}
+
+
 async def test_a_dict_comes_back_from_anthropic(serve):
     server = answering(serve, MESSAGES | {"content": [{"type": "text", "text": '{"result": 1, "b": 2}'}]})
     model = AnthropicModel("claude-sonnet-4-5", base_url=server.url, api_key="k")

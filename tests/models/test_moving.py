@@ -200,7 +200,8 @@ def test_what_another_model_has_signed_is_no_thinking_of_claudes(named, model, k
         blocks = json.loads(codec.encode(request, model, False))["messages"][1]["content"]
         kept_here = kept if codec is elsewhere and named == "MiniMax-M2" else [] if named == "MiniMax-M2" else ["hm"]
         assert [block["thinking"] for block in blocks if block["type"] == "thinking"] == kept_here
-    # At Anthropic's own address it is Claude, whatever the reply says.
+    # At Anthropic's own address, and by its own name, it is Claude, whatever the reply says.
+    assert AnthropicCodec(host=Host(), claude=True).decode_body(body)[-1].message.content[0] == Thinking("hm", "signed")
     assert at_home.decode_body(body)[-1].message.content[0] == Thinking("hm", "signed")
 
 

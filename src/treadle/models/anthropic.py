@@ -48,7 +48,7 @@ from treadle.models.media import DATA_URL, TEXTUAL
 from treadle.models.output_schema import anthropic_holds, anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
-from treadle.models.tool_schema import as_taken
+from treadle.models.tool_schema import CLAUDES, as_taken
 from treadle.models.turns import SHORT, Turn, marks, passing_blocks, same_turn, size_of
 
 Block = dict[str, object]
@@ -94,6 +94,7 @@ class AnthropicCodec:
             pass: what one step wrote to the cache, the next finds at exactly its second breakpoint, however many
             blocks there are between (the provider looks back 20 from each). A step that takes tools away leaves them
             described and the choice as it was, since either would drop what is cached.
+        claude: whether the model is called so; at Anthropic's own address it is Claude in any case.
     """
 
     def __init__(
@@ -103,9 +104,11 @@ class AnthropicCodec:
         *,
         max_tokens: int = 16_000,
         cache: Literal["5m", "1h"] | None = "5m",
+        claude: bool = False,
     ) -> None:
         self.provider = provider
         self.host = ANTHROPIC if host in (None, ANTHROPIC) else ANTHROPIC_ELSEWHERE
+        self._claude = claude or self.host is ANTHROPIC
         self.max_tokens = max_tokens
         opening = Turn("user", [TextBlock(OPENING)])
         self._signed = json_history(partial(self._turn, True), same_turn, opening=opening, followed=_followed)
@@ -173,8 +176,8 @@ class AnthropicCodec:
 
     def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
-        claude = self.host is ANTHROPIC
-        decoder = AnthropicDecoder(self.provider, self._stream_error, hour=self.cache == "1h", claude=claude)
+        hour = self.cache == "1h"
+        decoder = AnthropicDecoder(self.provider, self._stream_error, hour=hour, claude=self._claude)
         return Guarded(self.provider, decoder)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
@@ -368,7 +371,7 @@ def _call(call: ToolCall) -> CallBlock:
 
 
 def _tool(spec: ToolSpec) -> Block:
-    words, schema = as_taken(spec)
+    words, schema = as_taken(spec, CLAUDES)
     return {"name": spec.name, "description": words, "input_schema": schema}
 
 

@@ -25,5 +25,6 @@ class AnthropicModel(HttpModel):
 
         provider = PROVIDERS["anthropic"]
         check_cache(cache, ("5m", "1h"))
-        codec = AnthropicCodec(host=host_of(hostname(provider, options)), cache=cache)
+        host = host_of(hostname(provider, options))
+        codec = AnthropicCodec(host=host, cache=cache, claude="claude" in model.lower())
         super().__init__(model, provider, codec, **options)

@@ -33,7 +33,7 @@ from treadle.models.identifiers import identifier
 from treadle.models.output_schema import anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
-from treadle.models.tool_schema import as_taken
+from treadle.models.tool_schema import CLAUDES, as_taken
 from treadle.models.turns import SHORT, marks, passing_blocks, same_turn, size_of
 
 OWN: Final = "additionalModelRequestFields"
@@ -306,7 +306,7 @@ def _called(messages: Sequence[Message]) -> list[ToolSpec]:
 
 
 def _tool(spec: ToolSpec) -> Json:
-    words, schema = as_taken(spec)
+    words, schema = as_taken(spec, CLAUDES)
     description = {"description": words} if words.strip() else {}
     return {"toolSpec": {"name": spec.name, **description, "inputSchema": {"json": schema}}}
 
