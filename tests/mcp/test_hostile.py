@@ -91,10 +91,11 @@ async def test_what_is_no_tool_takes_no_other_with_it_and_is_told(bad, caplog):
     assert "tools.0" not in line
 
 
-async def test_what_is_no_page_of_tools_is_told():
+async def test_what_is_no_page_of_tools_is_told(caplog):
     evil = server("def listed(params): return {'tools': [tool()], 'nextCursor': 7}")
     with pytest.raises(ServerFailed, match=r"the server evil lists what are no tools: nextCursor"):
         await evil.listed()
+    assert "left out" not in caplog.text
 
 
 @pytest.mark.parametrize("beside", ["image", "resource", "nothing", "blank"])
@@ -203,15 +204,17 @@ def called(params):
         "{}", "[]", "'text'", "{'content': 'text'}", "{'content': [{'type': 'text'}]}",
         "{'content': [{'type': 'image', 'data': '!!', 'mimeType': 'x'}]}",
         "{'content': [{'type': 'video', 'data': ''}]}", "{'content': [], 'structuredContent': [1]}",
+        "{'content': [], 'tools': [7]}",
         "{'content': [{'type': 'text', 'text': '\\ud800\\x00\\x1b[2J'}]}",
     ],
 )  # fmt: skip
-async def test_a_result_of_any_form_is_a_result_or_an_error_for_the_model(result):
+async def test_a_result_of_any_form_is_a_result_or_an_error_for_the_model(result, caplog):
     evil = server(f"def called(params): return {result}", effects={"t": "read"})
     journal = MemoryJournal()
     run = await calling(evil, journal=journal).run("go")
     assert run.text == "done"
     await journal.read(run.run_id)
+    assert "what are no tools" not in caplog.text
 
 
 async def test_a_result_that_is_too_large_is_cut():

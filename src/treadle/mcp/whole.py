@@ -54,11 +54,17 @@ class _Read:
         result = getattr(getattr(item, "message", None), "result", None)
         if isinstance(result, dict) and {"structuredContent", "content"} & result.keys():
             result["content"] = [] if result.get("content") is None else result["content"]
-        if isinstance(result, dict) and isinstance(result.get("tools"), list) and self._fault(result):
-            faults = [(one, self._fault({**result, "tools": [one]})) for one in result["tools"]]
-            result["tools"] = [one for one, fault in faults if not fault]
-            self._left_out("; ".join(f"{_name_of(one)}: {fault}" for one, fault in faults if fault))
+        elif isinstance(result, dict) and isinstance(result.get("tools"), list) and self._fault(result):
+            self._mend(result)
         return item
+
+    def _mend(self, page: dict[str, Any]) -> None:
+        """Leaves out what are no tools; what else is wrong with a page is told as it is read."""
+        if self._fault({**page, "tools": []}):
+            return
+        faults = [(one, self._fault({**page, "tools": [one]})) for one in page["tools"]]
+        page["tools"] = [one for one, fault in faults if not fault]
+        self._left_out("; ".join(f"{_name_of(one)}: {fault}" for one, fault in faults if fault))
 
     def _fault(self, page: dict[str, Any]) -> str:
         """What is wrong with a page of tools; empty if nothing is."""
