@@ -344,6 +344,7 @@ SCHEMA = {
         "title": {"type": "string", "title": "Title"},
         "kind": {"const": "bill"},
         "paid": {"const": True},
+        "more": {"type": "object", "properties": {"any": True}, "additionalProperties": True},
         "first": {"$ref": "#/$defs/Item", "description": "the first"},
         "rest": {"type": "array", "items": {"$ref": "#/$defs/Item"}, "uniqueItems": True},
         "when": {"type": "string", "format": "date"},
@@ -369,6 +370,7 @@ def test_a_schema_is_sent_as_far_as_gemini_takes_it_and_the_rest_in_words() -> N
             "title": {"type": "string"},
             "kind": {"enum": ["bill"], "type": "string"},
             "paid": {"description": '{"const":true}'},
+            "more": {"type": "object", "properties": {"any": {}}, "additionalProperties": True},
             "first": {"description": "the first", "anyOf": [{"$ref": "#/$defs/Item"}]},
             "rest": {
                 "type": "array",

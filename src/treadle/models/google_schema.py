@@ -40,7 +40,7 @@ def google_schema(schema: Json) -> Json:
         elif keyword in LISTS and isinstance(value, list):
             kept[keyword] = [_nested(part) for part in value]
         elif keyword in SCHEMAS:
-            kept[keyword] = _nested(value)
+            kept[keyword] = value if keyword == "additionalProperties" and value is True else _nested(value)
         elif keyword == "enum" and isinstance(value, list) and all(map(_is_named, value)):
             kept[keyword] = value
         elif keyword == "const" and _is_named(value):
@@ -70,7 +70,8 @@ def _referred(schema: Json) -> Json:
 
 
 def _nested(schema: Any) -> Any:
-    return google_schema(schema) if isinstance(schema, dict) else schema
+    """A schema within another; Gemini takes no `true` for one that anything fits."""
+    return {} if schema is True else google_schema(schema) if isinstance(schema, dict) else schema
 
 
 def _is_named(value: Any) -> bool:
