@@ -269,12 +269,12 @@ def _container_of(messages: Sequence[Message], provider: str) -> str:
     Empty where nothing is under way: one that has expired is refused, too.
     """
     last = next((one for one in reversed(messages) if type(one) is AssistantMessage), None)
-    if last is None:
+    # It is the last part of all, so that of a history without one nothing is looked through.
+    part = last.content[-1] if last is not None and last.content else None
+    if last is None or type(part) is not Opaque or part.provider != provider or part.value.get("type") != CONTAINER:
         return ""
-    own = [part.value for part in last.content if type(part) is Opaque and part.provider == provider]
-    under_way = messages[-1] is last or (last.calls and _begun(own))
-    named = [name_in(value, "id") for value in own if value.get("type") == CONTAINER]
-    return named[-1] if named and under_way else ""
+    own = [one.value for one in last.content if type(one) is Opaque]
+    return name_in(part.value, "id") if messages[-1] is last or (last.calls and _begun(own)) else ""
 
 
 def _begun(own: Sequence[Json]) -> list[Json]:
