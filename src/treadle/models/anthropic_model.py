@@ -26,5 +26,5 @@ class AnthropicModel(HttpModel):
         provider = PROVIDERS["anthropic"]
         check_cache(cache, ("5m", "1h"))
         host = host_of(hostname(provider, options))
-        codec = AnthropicCodec(host=host, cache=cache, claude="claude" in model.lower())
+        codec = AnthropicCodec(host=host, cache=cache, claude="claude" in str(model).lower())
         super().__init__(model, provider, codec, **options)
