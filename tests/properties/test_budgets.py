@@ -148,7 +148,8 @@ def test_a_run_that_is_cancelled_at_any_await_of_its_journal_leaves_nothing_set_
         _live_together([{**life, "replies": replies, "cancel": turns}], 3000, 1500, {})
 
 
-FAULTS = st.sampled_from(["fails", "is held", "is lost before it", "is lost after it"])
+LOST = ("is lost before it", "is lost after it")
+FAULTS = st.sampled_from(["fails", "is held", *LOST])
 """What happens to a transaction: it is refused for good, or for now, or nobody answers, and it was done or not."""
 
 
@@ -246,3 +247,46 @@ def _live_with_faults(runs, all_of_it, faults, where):
     assert sum(bills) <= taken <= all_of_it
     assert (shared.spent().tokens, shared.spent().held_tokens) == (taken, 0)
     shared.close()
+
+
+MIDNIGHT = 1_800_057_600.0
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_place_that_is_lost_at_midnight_forgets_nothing_of_the_day_before(monkeypatch, lost):
+    """Two runs below are under way: the call of one is over on the next day, and the reply to the other comes."""
+    for first in count(1):
+        made = run_quickly(lambda first=first: _over_midnight(monkeypatch, {first + n: lost for n in range(4)}))
+        if made < first:
+            break
+
+
+async def _over_midnight(monkeypatch, faults):
+    now, may_reply = [MIDNIGHT - 10], asyncio.Event()
+    monkeypatch.setattr("time.time", lambda: now[0])
+
+    async def slow(request):
+        await may_reply.wait()
+        return "done"
+
+    async def quick(request):
+        if request.step:
+            return "done"
+        now[0] = MIDNIGHT + 10
+        asyncio.get_running_loop().call_soon(may_reply.set)
+        return [("look", {"n": 1})]
+
+    def model(turns):
+        return ScriptedModel(turns, usage=Usage(10, 5))
+
+    below = [Agent(model(turns), name=turns.__name__, tools=[look]).as_tool() for turns in (slow, quick)]
+    both = model([[("slow", {"task": "go"}), ("quick", {"task": "go"})], "done"])
+    budget = Budget(tokens=10_000_000, per="day")
+    budget.ledger.store = store = Faulty(budget.ledger.store, faults)
+    agent = Agent(both, tools=below, budget=budget, journal=MemoryJournal())
+    result = await agent.run("go")
+    # What was used stands there without anybody's asking for the run again.
+    made, store._faults = store._made, {}
+    days = [budget.spent(day) for day in ("2027-01-15", "2027-01-16")]
+    assert (sum(day.tokens for day in days), [day.held_tokens for day in days]) == (result.usage.total_tokens, [0, 0])
+    return made

@@ -383,24 +383,27 @@ class Silent:
         return self._store.change(*given)
 
 
-@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("waits", ["no", "once", "again"])
 async def test_who_lost_a_run_while_its_budget_did_not_answer_changes_nothing_there(tmp_path, monkeypatch, waits):
-    """It was about to set its next call aside, or to tell what it had used before a person is waited for."""
+    """It was about to set its next call aside, or to tell what it had used before a person is waited for.
+
+    Where it waits again it had been taken up, and had set nothing aside since.
+    """
     monkeypatch.setattr(telling, "LAST_WORD", 60.0)
     at_work, may_reply = asyncio.Event(), asyncio.Event()
 
     async def other(request):
-        if request.step < 2 - waits:
+        if request.step < 2 - (waits != "no"):
             return [("look", {})]
         at_work.set()
         await may_reply.wait()
         return "done"
 
     async def own(request):
-        silent.is_silent = waits
-        return "late" if request.step else [("look", {})]
+        silent.is_silent = waits == "once"
+        return "late" if request.step else [("look", {})] * (1 + (waits == "again"))
 
-    @tool(effect="read", needs_approval=waits)
+    @tool(effect="read", needs_approval=waits != "no")
     async def look() -> str:
         """Looks."""
         silent.is_silent = True
@@ -415,14 +418,19 @@ async def test_who_lost_a_run_while_its_budget_did_not_answer_changes_nothing_th
         (mine, my_budget), (theirs, budget) = agent(own, one), agent(other, another)
         my_budget.ledger.store = silent = Silent(my_budget.ledger.store)
         async with asyncio.TaskGroup() as group:
-            first = group.create_task(_outcome(mine.run("go")))
+            if waits == "again":
+                begun = await mine.run("go")
+                first = group.create_task(_outcome(mine.resume(begun.run_id, approve=["call_0_0"])))
+            else:
+                first = group.create_task(_outcome(mine.run("go")))
             await within(silent.was_asked.wait())
             (run,) = await another.list()
-            allowed = ["call_0_0"] if waits else ()
+            allowed = {"no": (), "once": ["call_0_0"], "again": ["call_0_1"]}[waits]
             second = group.create_task(theirs.resume(run.run_id, approve=allowed, takeover=True))
             await within(at_work.wait())
-            silent.is_silent = False
-            assert waits == isinstance(await within(first), RunResult)
+            held, silent.is_silent = budget.spent().held_tokens, False
+            assert (waits != "no") == isinstance(await within(first), RunResult)
+            assert budget.spent().held_tokens == held > 0
             may_reply.set()
             result = await within(second)
         spent = budget.spent()

@@ -19,7 +19,7 @@ from treadle.event_loop import running_loop
 from treadle.journal import Journal, JournalError, Promises
 from treadle.journal.errors import foreign
 from treadle.journal.info import STOPS
-from treadle.journal.ones_own import cancels_itself
+from treadle.journal.ones_own import cancels_itself, read_of
 from treadle.journal.worker import settled
 from treadle.kernel.events import Event
 
@@ -135,6 +135,14 @@ class Recorder:
         if self._broken is not None:
             raise self._broken
         await self._append()
+
+    async def is_last(self) -> bool:
+        """Whether the journal has nothing of the run beyond what was written here.
+
+        Raises:
+            JournalError: it cannot be read.
+        """
+        return not await read_of(self._run.journal, self._run.run_id, self.recorded)
 
     def hand_over(self, journal: Promises) -> None:
         """Gives `journal`, the run's own, those of its events that it has not been given yet, and waits for nothing.

@@ -85,6 +85,9 @@ class Confirms(Protocol):
     async def confirm(self) -> None:
         """Raises `JournalError` unless the run is this process's."""
 
+    async def is_last(self) -> bool:
+        """Whether nothing has come to the run since."""
+
 
 class Borrower(Protocol):
     """A run, as far as lending needs to know it; see `treadle.drivers.run.Run`."""

@@ -6,6 +6,7 @@ stopped meanwhile may find that the run went on elsewhere: what that one used st
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from math import inf
 
@@ -15,6 +16,7 @@ from treadle.drivers.purse.claims import Borrower, Claim, paid_elsewhere, used_i
 from treadle.drivers.purse.ledger import NOTHING, row_name
 from treadle.drivers.purse.patience import RunInDoubt
 from treadle.drivers.purse.rows import BudgetBusy, BudgetLost, BudgetUnavailable, Place, Row
+from treadle.journal import JournalError
 
 
 class Share:
@@ -44,6 +46,9 @@ class Share:
         # The row of which it was not sure that it was this process's to set, and when the journal was asked about it.
         self._doubted: Row | None = None
         self._asked = -inf
+        # The row that stood there when the journal said that nobody goes on from where the run came to rest here.
+        self._at_rest: Row | None = None
+        self._goes_on = False
         self.budgets = [budget]
 
     def is_of(self, budget: Budget, key: str | None) -> bool:
@@ -116,15 +121,16 @@ class Share:
         self._close_earlier_days()
 
     def _set_row(self) -> None:
-        if self._written is None and not self.is_over:
+        if self._written is None and (self._goes_on or not self.is_over):
             return
         if self._written is not None and (self._base is None or self._is_written(self._row(NOTHING))):
             return
         try:
             row = self._row(NOTHING)
             marks = {mark: budget for budget in self.budgets for mark in budget.marks}
+            before = self._as_found(row) if (left := self._left()) is None else left
             with self._heard(row):
-                sums, told = self._ledger.settle(self._place, row, tuple(marks), self._left())
+                sums, told = self._ledger.settle(self._place, row, tuple(marks), before)
         except BudgetBusy:
             raise
         except BudgetUnavailable as error:
@@ -164,6 +170,27 @@ class Share:
             return None
         begun = self._begun()
         return tuple([Row(begun, *one) for one in (self._written, *self._unheard)])
+
+    def _as_found(self, row: Row) -> tuple[Row, ...]:
+        """The row as an earlier process left it, where this one set none: what to lower to `row`, unless it changes.
+
+        Raises:
+            RunInDoubt: it may be that of somebody who goes on with the run by now, and has told the journal first.
+        """
+        found = self._ledger.row(self._place)
+        if found in (None, row):
+            return ()
+        if found != self._at_rest:
+            raise RunInDoubt(partial(self._look_who_goes_on, found))
+        return (found,)
+
+    async def _look_who_goes_on(self, found: Row | None) -> None:
+        try:
+            self._goes_on = not await self.run.recorder.is_last()
+        except JournalError as error:
+            self._goes_on = True
+            self.unwritten(error)
+        self._at_rest = found
 
     def _left_as(self, claimed: Claim, used: Claim) -> None:
         self._written = claimed, used
@@ -208,7 +235,7 @@ class Share:
         """Whether the run has nothing more to write after what it has used by now."""
         return self.run.state.phase in ("finished", "paused")
 
-    def unwritten(self, error: BudgetUnavailable) -> None:
+    def unwritten(self, error: BudgetUnavailable | JournalError) -> None:
         """What the run has used could not be written."""
         words = "run %s has used less than is set aside for it, which cannot be written: %s"
         log.warning(words, self._run_id, error, extra={"run_id": self._run_id})
@@ -241,11 +268,17 @@ class Share:
         """A new day has a new purse; what is under way counts there too, if more is asked for before it is settled."""
         if self._fixed is not None or day() <= self._key:
             return
-        if self._base is not None and self._written is not None:
+        is_mine = self._base is not None and self._written is not None
+        if self._base is not None and is_mine:
             settled = self._settled() - self._base
-            self._ledger.settle(self._place, Row(self._base, settled, settled), (), self._left())
-            self._left_as(NOTHING, NOTHING)
+            row = Row(self._base, settled, settled)
+            with self._heard(row):
+                self._ledger.settle(self._place, row, (), self._left())
+            self._left_as(settled, settled)
+        # Until the place of the new day has answered, what is under way counts on the old one.
         self._base = self._begin(self._today())
+        if is_mine:
+            self._left_as(NOTHING, NOTHING)
 
     def _begin(self, key: str) -> Claim:
         known = self._ledger.row(self._place._replace(key=key))
