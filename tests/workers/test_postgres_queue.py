@@ -181,6 +181,42 @@ async def test_a_run_whose_own_code_raises_is_tried_again_and_then_left(journal,
     assert (await healthy.drive(run_id)).text == "done"
 
 
+@pytest.mark.parametrize("grace", [25, 0.01])
+async def test_how_often_its_worker_had_to_end_is_no_attempt_at_a_run(database, journal, queue, monkeypatch, grace):
+    """A long run that had been handed on with each deployment was left at the first error of its own code."""
+    monkeypatch.setattr("treadle.workers.postgres_worker.ATTEMPTS", 2)
+    looking, seen, faults = asyncio.Queue(), asyncio.Event(), []
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Looks."""
+        looking.put_nowait(None)
+        await seen.wait()
+        return "seen"
+
+    def fails(context):
+        if faults:
+            raise faults.pop()
+
+    agent = Agent(
+        ScriptedModel(lambda request: [("look", {})]), tools=[look], prepare_step=fails, journal=journal, name="long"
+    )
+    await agent.submit("go", to=queue)
+    for _ in range(2):
+        seen.clear()
+        working = asyncio.get_running_loop().create_task(queue.work(agent, grace=grace))
+        await asyncio.wait_for(looking.get(), 30)
+        working.cancel()
+        if grace > 1:
+            await asyncio.sleep(0)
+            seen.set()
+        await asyncio.wait([working])
+    seen.set()
+    faults.append(RuntimeError("a fault"))
+    await queue.work(agent, once=True)
+    assert database.execute("SELECT status::text, attempts FROM procrastinate_jobs") == [("todo", 1)]
+
+
 async def test_what_the_own_code_of_a_run_raises_is_logged_as_its_journal_would_have_it(
     queue, database, monkeypatch, caplog
 ):

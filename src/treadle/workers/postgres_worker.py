@@ -29,7 +29,7 @@ from treadle.drivers.purse.rows import BudgetUnavailable
 from treadle.journal import JournalDamaged, JournalUnavailable
 from treadle.journal.postgres.address import Address
 from treadle.kernel.errors import Misuse
-from treadle.workers.deliveries import SILENT, Deliveries, QueueUnavailable, WorkerStopped, about_run
+from treadle.workers.deliveries import SILENT, Delivered, Deliveries, QueueUnavailable, WorkerStopped, about_run
 from treadle.workers.postgres_jobs import DRIVE, FIRST, connector, explained, lock_of, put, queue_of
 from treadle.workers.schedule import Schedule
 
@@ -87,10 +87,6 @@ _AWAY: Final = JournalUnavailable | BudgetUnavailable | QueueUnavailable
 """What a delivery that needs something raises while that cannot be reached."""
 
 
-class _Again(Exception):
-    """The same delivery is to be made again at once, by another worker."""
-
-
 class _Ended(Exception):
     """The worker is over."""
 
@@ -103,8 +99,6 @@ class _Retries(BaseRetryStrategy):
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """When the job is done again; None if it is not."""
-        if isinstance(exception, _Again | asyncio.CancelledError):
-            return RetryDecision(retry_at=datetime.now(UTC))
         away = isinstance(exception, _AWAY) and not isinstance(exception, JournalDamaged)
         if isinstance(exception, Misuse) or (job.attempts + 1 >= ATTEMPTS and not away):
             return None
@@ -245,18 +239,25 @@ class PostgresWorker:
         lock = lock_of(Order(run_id, agent, key), self._per_key)
         if lock is not None and job.lock is None:
             # It was queued for later: now that its time has come it takes its turn.
-            with suppress(AlreadyEnqueued):
-                await put(self._app, Order(run_id, agent, key, job.priority), lock)
+            await self._put(Order(run_id, agent, key, job.priority), lock)
             return
-        found = await self._deliveries.drive(agent, run_id)
+        try:
+            found = await self._deliveries.drive(agent, run_id)
+        except asyncio.CancelledError:
+            # This worker is to end, and did not wait for the end of the step.
+            found = Delivered("queued")
         if found.status == "queued":
-            raise _Again
-        if found.status == "held":
+            # As another order: how often its worker had to end is no fault of the run, whose attempts are counted.
+            await self._put(Order(run_id, agent, key, FIRST), lock)
+        elif found.status == "held":
             # Its owner may be dead, and its lease not run out yet: there is an order until the run has ended.
             later = (await self._jobs.time()).timestamp() + self._heartbeat / 10
-            with suppress(AlreadyEnqueued):
-                await put(self._app, Order(run_id, agent, key, job.priority, later), None)
+            await self._put(Order(run_id, agent, key, job.priority, later), None)
         log.info("run %s: %s %s", run_id, found.status, found.reason, extra=about_run(run_id, agent))
+
+    async def _put(self, order: Order, lock: str | None) -> None:
+        with explained(self._database), suppress(AlreadyEnqueued):
+            await put(self._app, order, lock)
 
     async def _begin(self, schedule: Schedule, timestamp: int) -> None:
         agent, run_id = self._deliveries.agents[schedule.agent], schedule.run_id(timestamp)

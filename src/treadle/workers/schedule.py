@@ -24,7 +24,7 @@ class Schedule(Struct, frozen=True):
         cron: the times in UTC, as five fields: minute, hour, day, month, day of the week ("0 7 * * 1-5").
         agent: the name of the agent.
         input: the question.
-        name: what its runs are called, before their time; they run one after another.
+        name: what its runs are called, before their time, and their key: under `per_key=1` they run one after another.
         priority: as in `agent.submit`.
 
     Raises:

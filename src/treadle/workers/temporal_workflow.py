@@ -64,11 +64,11 @@ class RunWorkflow:
     @workflow.run
     async def run(self, run_id: str, agent: str, heartbeat: float) -> str:
         """Has the run driven until it has ended: why it did."""
-        names = [run_id, agent]
+        names, found = [run_id, agent], dict[str, str]()
         try:
             while not self._is_told_to_end():
                 self._go_on = False
-                found = await self._drive(names, heartbeat)
+                found = await self._drive(names, heartbeat, left=found.get("status") == "queued")
                 # What was recorded after a run's end, and before this was told of it, goes on with it.
                 if found["status"] not in ("waiting", "queued") and not self._go_on:
                     return found["reason"] or found["status"]
@@ -128,7 +128,8 @@ class RunWorkflow:
         task = asyncio.current_task()
         return self._cancelled or task is None or task.cancelling() > 0
 
-    async def _drive(self, names: list[str], heartbeat: float) -> dict[str, str]:
+    async def _drive(self, names: list[str], heartbeat: float, *, left: bool) -> dict[str, str]:
+        """Has the run driven until it ends or pauses: what has come of that; `left` where its worker had to end."""
         gone = raised = 0
         while True:
             self._driving = workflow.start_activity(
@@ -139,7 +140,7 @@ class RunWorkflow:
                 heartbeat_timeout=timedelta(seconds=(_SOONER if gone == 1 else _SILENT) * heartbeat),
                 retry_policy=_AGAIN,
                 cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-                priority=_FIRST if gone else Priority.default,
+                priority=_FIRST if gone or left else Priority.default,
             )
             try:
                 found: dict[str, str] = await self._driving
