@@ -60,6 +60,17 @@ class Server:
     def stop(self) -> None:
         self._do("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
 
+    def start_as_standby(self) -> None:
+        """Starts as one that waits for a primary's log, and is only read until `promote`."""
+        signal = Path(self.data) / "standby.signal"
+        signal.touch()
+        if self.user:
+            shutil.chown(signal, self.user)
+        self.start()
+
+    def promote(self) -> None:
+        self._do("pg_ctl", "-D", self.data, "-w", "promote")
+
     def dsn(self, password: str | None = None) -> str:
         return f"host=127.0.0.1 port={self.port} user=owner password={password or self.password} dbname=postgres"
 

@@ -11,12 +11,14 @@ import psycopg
 import pytest
 from postgres_server import Server
 
+from treadle import Agent, Budget, BudgetUnavailable
 from treadle.journal import JournalConflict, JournalDamaged, JournalUnavailable, PostgresJournal, UnknownRun
 from treadle.journal.holder import this_process
 from treadle.journal.postgres import connection
 from treadle.journal.postgres import journal as postgres_journal
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, NudgeGiven, RunForked, RunStarted, ToolFinished
+from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -515,6 +517,28 @@ async def test_a_value_that_the_server_cannot_give_harms_the_run_that_it_belongs
         await journal.append("new", 2, [note("b")])
         assert await journal.delete("bad") is True
         await journal.check()
+
+
+async def test_of_a_standby_it_is_told_that_it_can_only_be_read(
+    server: Server, schema: str, started: Started, note: Note
+) -> None:
+    budget = Budget(tokens=1000, path=f"postgresql://owner:{server.password}@127.0.0.1:{server.port}/postgres")
+    async with PostgresJournal(server.dsn(), schema=schema) as journal:
+        await journal.append("r", 0, [started()])
+        assert budget.spent().tokens == 0
+        server.stop()
+        server.start_as_standby()
+        try:
+            with pytest.raises(JournalUnavailable, match=r"can only be read \(.* Name the server that is written to"):
+                await journal.append("r", 1, [note("a")])
+            with pytest.raises(BudgetUnavailable, match=r"can only be read \(.* Name the server that is written to"):
+                await Agent(ScriptedModel(["done"]), budget=budget).run("go")
+            assert await journal.read("r") == [started()]
+        finally:
+            server.promote()
+        await journal.append("r", 1, [note("a")])
+        assert (await Agent(ScriptedModel(["done"]), budget=budget).run("go")).finished
+    budget.close()
 
 
 async def test_who_lists_beside_a_lock_is_not_told_to_resume_a_run_of_nobody(
