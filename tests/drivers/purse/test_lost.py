@@ -18,7 +18,7 @@ from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
-BEGIN = b"BEGIN ISOLATION"
+BEGIN = b"BEGIN"
 
 MOMENTS = [(BEGIN, "before"), (BEGIN, "after"), (END, "before"), (END, "half"), (END, "after")]
 """Of a transaction: its beginning is not heard, its answer is lost, and likewise its end."""
