@@ -6,6 +6,9 @@ One two below, the run between gone, stayed where the whole family was deleted
   -> test_a_run_whose_run_between_is_gone_goes_with_the_one_at_the_top
 A run that was to go on was deleted from below: whatever stopped that in the middle, it had done anew what was gone
   -> test_a_run_whose_deletion_is_stopped_in_the_middle_does_nothing_anew
+One below that had waited was deleted as the process died that was about to tell it what was decided: it was begun anew,
+did once more what it had done, and what it took then was not counted
+  -> test_a_run_below_that_had_waited_and_is_gone_is_not_begun_anew
 """
 
 import asyncio
@@ -14,7 +17,7 @@ from contextlib import suppress
 
 import pytest
 
-from treadle import Agent, SqliteJournal, tool
+from treadle import Agent, MemoryJournal, Misuse, SqliteJournal, Usage, tool
 from treadle.cli.app import run
 from treadle.journal import JournalUnavailable, UnknownRun, family
 from treadle.journal.families import delete_family, families
@@ -149,3 +152,44 @@ async def test_a_run_whose_deletion_is_stopped_in_the_middle_does_nothing_anew(t
         assert await asyncio.to_thread(run, given) == 0
         assert await journal.list() == []
         capsys.readouterr()
+
+
+async def test_a_run_below_that_had_waited_and_is_gone_is_not_begun_anew():
+    asked, paid = [], []
+
+    class Dies(MemoryJournal):
+        dies = False
+
+        async def append(self, run_id, seq, events):
+            if self.dies and "." in run_id:
+                raise JournalUnavailable("the process is gone")
+            await super().append(run_id, seq, events)
+
+    @tool
+    async def pay() -> str:
+        """Pays."""
+        paid.append("paid")
+        return "paid"
+
+    def model(name, *calls):
+        def says(request):
+            asked.append(name)
+            return "done" if request.step else [*calls]
+
+        return ScriptedModel(says, usage=Usage(10, 5))
+
+    journal = Dies()
+    low = Agent(model("low", ("pay", {}), ("works", {"how": "waits"})), name="low", tools=[pay, works])
+    top = Agent(model("top", ("low", {"task": "go"})), tools=[low.as_tool()], journal=journal)
+    waiting = await top.run("go")
+    journal.dies = True
+    with pytest.raises(JournalUnavailable):
+        await top.resume(waiting.run_id, approve=waiting.pending)
+    journal.dies = False
+    _, below = await family(journal, waiting.run_id)
+    assert await journal.delete(below)
+    with pytest.raises(Misuse, match=f"no longer has run {below}.* end run {waiting.run_id} with agent.cancel"):
+        await top.resume(waiting.run_id)
+    ended = await top.cancel(waiting.run_id)
+    assert (ended.usage.total_tokens, asked, paid) == (30, ["top", "low"], ["paid"])
+    assert (await top.resume(waiting.run_id, message="Go on.")).finished

@@ -275,17 +275,18 @@ class Deployment:
         """What a job may raise is what was done to it."""
         known = f"{type(error).__name__}: {error}".splitlines()[0][:160]
         self.stage.note(one.name, "raises", known)
+        given_up = is_given_up(self, one, error)
         if isinstance(error, asyncio.CancelledError):
             right = one.cancelled
         elif isinstance(error, JournalError):
             right = one.faults > 0 or any(self._crossed(one, other) for other in self.jobs)
         elif isinstance(error, Misuse):
-            right = bool(one.given)
+            right = bool(one.given) or given_up
         else:
             right = isinstance(error, (Upset, Aborted)) and one.upset
         if not right:
             self.stage.blame(f"{one.name} raises {known}, and nothing was done to it")
-        if is_given_up(self, one, error):
+        if given_up:
             return
         if one.what != "watch" and not isinstance(error, (Misuse, JournalConflict, UnknownRun)):
             self._heard(one, None)

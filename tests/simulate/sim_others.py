@@ -61,8 +61,9 @@ def _prune(world: Any, rng: Random, times: int) -> None:
 
 
 def is_given_up(world: Any, one: Job, error: BaseException) -> bool:
-    """Has a run ended that waits for one which was deleted, as whoever decides on it is told."""
-    lost = isinstance(error, Misuse) and "no longer has run" in str(error)
+    """Has a run ended that waits for one which was deleted, as whoever decides on it is told, or has it go on."""
+    gone = any(deleted.startswith(f"{one.run_id}.") for deleted in world.store.gone)
+    lost = gone and isinstance(error, Misuse) and "no longer has run" in str(error)
     if lost and world.stage.processes:
         process = world.stage.rng.choice(world.stage.processes)
         world.put_to_work(process, Job("", process, one.run_id, given={}, what="end"))

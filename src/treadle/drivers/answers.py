@@ -17,7 +17,7 @@ from treadle.context.redacting import kept_arguments
 from treadle.drivers.approvals import budgets_beside
 from treadle.drivers.below import below_of
 from treadle.drivers.calls.change import as_fits, json_of
-from treadle.drivers.calls.subrun import recorded_below, taken_up
+from treadle.drivers.calls.subrun import is_gone, recorded_below, taken_up
 from treadle.drivers.heartbeat import Lease
 from treadle.drivers.lease import held_again
 from treadle.drivers.purse.claims import may_have_asked
@@ -272,10 +272,7 @@ async def _below(run: Run, record: CallRecord, answers: Answers) -> "_Fitting":
         )
     events = await recorded_below(run, record)
     if events is None:
-        raise Misuse(
-            f"the journal no longer has run {record.run_id}, which call {record.id!r} waits for, so nothing can be "
-            f"decided there: end run {run.run_id} with agent.cancel(…); it then goes on if something is said to it"
-        )
+        raise is_gone(run, record)
     return await _Fitting.of(taken_up(run, below, record, events), answers)
 
 

@@ -30,7 +30,7 @@ from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.journal import JournalConflict, UnknownRun
 from treadle.journal.families import works_for
 from treadle.journal.ones_own import read_of, standing_of
-from treadle.kernel.accounts import Spent
+from treadle.kernel.accounts import NOTHING_SPENT, Spent
 from treadle.kernel.calls import Awaited, CallRecord, cut_off
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, RunStarted, ToolFinished
@@ -162,6 +162,8 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
     child = await _taken_up_again(parent, record)
     if child is not None:
         return child
+    if record.spent != NOTHING_SPENT:
+        raise is_gone(parent, record)
     config = below.config
     limits = left_of(parent, seconds_left(parent), config.limits)
     if limits is None:
@@ -230,6 +232,15 @@ async def recorded_below(parent: Run, record: CallRecord) -> list[Event] | None:
             f"cannot begin one of that name: delete {run_id}, and those that worked for it, and resume {parent.run_id}"
         )
     return events
+
+
+def is_gone(parent: Run, record: CallRecord) -> Misuse:
+    """That the run below which has worked on a call, as `parent` knows, was deleted."""
+    return Misuse(
+        f"the journal no longer has run {run_id_of(parent, record)}, which worked on call {record.id!r}, so nothing "
+        "can be decided there, and begun anew it would do once more what it has done: end run "
+        f"{parent.run_id} with agent.cancel(…); it then goes on if something is said to it"
+    )
 
 
 def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event]) -> Run:
