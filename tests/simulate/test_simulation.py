@@ -71,6 +71,12 @@ def test_who_stood_still_between_a_record_and_its_act_is_not_blamed_for_a_deleti
         assert [judged(seed).wrong for seed in (41777, 42033, 91501805)] == [[], [], []]
 
 
+def test_who_has_lost_a_run_asks_no_model_for_a_new_one_below():
+    """Without leases nothing refused the run below, of which no account of the run above would have known."""
+    with simulation():
+        assert [judged(seed).wrong for seed in (91800283, 91805843)] == [[], []]
+
+
 def test_a_seed_does_the_same_again():
     with simulation():
         for seed in SEEDS:

@@ -175,7 +175,10 @@ async def commit_before_asking(run: Kept) -> None:
     Raises:
         JournalError: as `commit`.
     """
-    recorder, prepared = run.recorder, run.state.prepared
+    recorder, prepared, above = run.recorder, run.state.prepared, run.parent
+    if run.lease is None and above is not None and len(recorder.asked) == 1:
+        # Who has lost the run above may begin one below all the same, where a journal goes by their lengths alone.
+        await confirm(above)
     if prepared is None or prepared.reserve is not None or not recorder.saved:
         # Without a step none will be asked: the run may have ended, and its lease with that.
         await commit(run)
