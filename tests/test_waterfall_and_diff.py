@@ -175,6 +175,29 @@ def agent(journal, *turns, **more):
     return Agent(ScriptedModel(list(turns)), tools=[look], journal=journal, **more)
 
 
+def test_what_an_agent_took_whose_result_a_fork_replaces_is_told_where_its_run_is_gone():
+    async def main():
+        journal = MemoryJournal()
+        low = Agent(ScriptedModel(["low"], usage=Usage(40, 2)), name="low").as_tool()
+        calls = [[("low", {"task": "go"}), ("look", {"what": "it"})], "done"]
+        top = Agent(ScriptedModel(calls, usage=Usage(100, 5)), tools=[low, look], journal=journal)
+        run = await top.run("go")
+        anew = Agent(ScriptedModel(["then"], usage=Usage(100, 5)), tools=[low, look], journal=journal)
+        fork = await anew.fork(run.run_id, at=1, tool_results={"call_0_0": "other", "call_0_1": "other"})
+        found = []
+        for gone in (None, f"{run.run_id}.0.call_0_0", run.run_id):
+            assert gone is None or await journal.delete(gone)
+            bars = (await waterfall(journal, fork.run_id)).bars
+            spending = await anew.spending(fork.run_id)
+            for shared, total in ((True, spending.shared_total), (False, spending.total)):
+                told = sum(bar.usage.total_tokens for bar in bars if bar.usage and bar.shared == shared)
+                assert told == total.usage.total_tokens
+            found.append(spending.shared_total.usage.total_tokens)
+        assert found == [147, 147, 147]
+
+    asyncio.run(main())
+
+
 def test_where_two_runs_part():
     async def main():
         journal = MemoryJournal()

@@ -270,7 +270,9 @@ class Laid:
 
     def _taken_up(self, event: RunResumed | RunForked, before: RunState) -> None:
         if isinstance(event, RunForked):
-            self._cut_off(before.now)
+            for bar in self._cut_off(before.now):
+                if bar.call_id in event.taken:
+                    bar.kind, bar.spent = "run", event.taken[bar.call_id]
             for bar in self.bars:
                 bar.shared = True
             parted = max([before.now, *[bar.ended or 0.0 for bar in self.bars]])
