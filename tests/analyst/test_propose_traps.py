@@ -84,7 +84,7 @@ def test_and_the_answer_is_taken(tmp_path: Path, decimal: str, total: Decimal) -
         (["1.234", "1,5"], "1235.5"), (["1,234", "1.5"], "1235.5"), (["1.234", "0.123"], "1.357"),
         (["1.234", "1.234.567"], "1235801"), (["1234.567"], "1234.567"), (["1.234,50"], "1234.50"),
         (["1,234.50-", "2"], "-1232.50"), (["1.234", "12,34"], "1246.34"), (["1 234", "5,5"], "1239.5"),
-        (["1'234", "1.5"], "1235.5"),
+        (["1'234", "1.5"], "1235.5"), (["12,34,567.50", "1,234"], "1235801.50"), (["-1,00,000", "5"], "-99995"),
     ],
 )  # fmt: skip
 def test_one_number_that_proves_the_sign_is_enough(tmp_path: Path, amounts: list[str], total: str) -> None:
@@ -95,6 +95,13 @@ def test_one_number_that_proves_the_sign_is_enough(tmp_path: Path, amounts: list
 def test_another_column_proves_the_sign(tmp_path: Path) -> None:
     found = Proposed(tmp_path, "k;menge;preis\na;1.234;2,50\nb;2.000;1,25\n")
     assert found.totals() == {"menge": D(3234), "preis": D("3.75")}
+
+
+def test_amounts_of_a_text_file_whose_signs_are_not_known_are_asked_about(tmp_path: Path) -> None:
+    """They were proposed as text without a word."""
+    found = Proposed(tmp_path, "konto;montant\na;1,2345,678.5\nb;2,0000,000.5\n")
+    (question,) = found.questions
+    assert question.startswith("montant has text such as 1,2345,678.5, which is not added up")
 
 
 def test_columns_that_contradict_each_other_are_told(tmp_path: Path) -> None:
@@ -496,6 +503,39 @@ def test_debit_and_credit_that_no_sign_tells_are_asked_about(
     """A reversal has a minus on either side, so that one minus does not say that credit has one."""
     questions = Proposed(tmp_path, SIDES.format(*amounts)).questions
     assert [f"SHKZG has S and H, and {said}: if" in question for question in questions] == [True] * bool(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "says"),
+    [("SHKZG", "H", True), ("D/C", "C", True), ("Sens", "C", True), ("SHKZG", "S", False), ("Status", "C", False)],
+)
+def test_credit_alone_is_asked_about_under_a_name_that_says_so(
+    tmp_path: Path, name: str, mark: str, says: bool
+) -> None:
+    """An account of revenue has no debit, and its amounts were added up as if they were."""
+    questions = Proposed(tmp_path, f"BUKRS;{name};DMBTR\n1000;{mark};10,50\n1000;{mark};4,25\n").questions
+    told = f"{name} has {mark}, and no amount has a sign: if that is credit, it is added up as if it were debit"
+    assert [question.startswith(told) for question in questions] == [True] * says
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked"),
+    [
+        ("a;1;5\n;2;7\nb;1;1", ["a"]),
+        ("a;1;5\nb;1;7\n;2;1", ["b"]),
+        ("a;1;5\n;2;7\nSumme;;12\nb;1;1\nSumme;;1", ["a"]),
+        ("a;1;5\na;2;7\n;2;1", []),
+        (";1;5\na;2;7", []),
+        ("a;1;5\nb;;7", []),
+    ],
+)
+def test_a_key_that_stands_once_for_the_rows_below_it_is_asked_about(
+    tmp_path: Path, rows: str, asked: list[str]
+) -> None:
+    """As reports show it: the rows below counted as those without a key, and nothing was said."""
+    questions = Proposed(tmp_path, f"firma;konto;betrag\n{rows}\n").questions
+    assert [f"firma has {value} in one row and nothing in that below it" in one
+            for value, one in zip(asked, questions, strict=True)] == [True] * len(asked)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["parquet", "duckdb", "frame"])

@@ -18,7 +18,9 @@ def proposed(file: Path, text: str) -> tuple[str, tuple[str, ...]]:
     return str(total), found[0].questions
 
 
-@pytest.mark.parametrize("mark", ["Ergebnis", "Overall Result", "Summe EUR", "Total 2024", "Gesamt Konto 1000:"])
+@pytest.mark.parametrize(
+    "mark", ["Ergebnis", "Overall Result", "Summe EUR", "Total 2024", "Gesamt Konto 1000:", "Somme"]
+)
 def test_lines_of_totals_with_other_words_count_once(tmp_path: Path, mark: str) -> None:
     rows = f"account;amount\n1000;10,00\n1100;20,00\n{mark};30,00\n"
     assert proposed(tmp_path / "ledger.csv", rows) == ("30.00", ())

@@ -20,7 +20,7 @@ from treadle.analyst.reading.number_spelling import CURRENCIES, SIGNS, grouped_d
 
 _MEASURES = re.compile(
     r"amount|value|total|(?<![a-z])sums?(?![a-z])|summe|balance|price|cost|revenue|sales|qty|quantity|weight|hours|betrag|menge|wert|saldo|umsatz"
-    r"|^(dmbtr|wrbtr|hsl|ksl|tsl|osl|msl|netwr|kwert)",
+    r"|(?<![a-z])(montant|solde|import[eo])s?(?![a-z])|^(dmbtr|wrbtr|hsl|ksl|tsl|osl|msl|netwr|kwert)",
     re.IGNORECASE,
 )
 _CODES = re.compile(

@@ -6,6 +6,7 @@ Pure. Neighbours: `treadle.analyst.asking.columns`, which guesses what each colu
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -19,6 +20,11 @@ from treadle.analyst.reading.number_spelling import looked_at
 from treadle.analyst.reading.totals import USUAL
 
 _SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"})
+_CREDITS = ({"h"}, {"c"}, {"haben"}, {"credit"}, {"cr"})
+# Names of columns that say debit or credit, also where all rows are credit.
+_SIDED = re.compile(
+    r"shkzg|drcrk|debit|credit|soll|haben|(?<![a-z])([sd]|dr)\W*/\W*([hc]|cr)(?![a-z])|^sens$", re.IGNORECASE
+)
 _SPELLED = re.compile(r"[-+\u2212(]?\s*\d[\d.,'\u2019\s]*[-)]?")
 _MARKED = re.compile(rf"{_SPELLED.pattern}(?P<mark>cr|dr|c|d|s|h|soll|haben|credit|debit)\.?", re.IGNORECASE)
 
@@ -87,7 +93,8 @@ def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | 
     for column in guesses:
         beside = [(text or "").strip(BLANKS) for text in samples[column]]
         sides = sorted({*beside} - {""}, key=lambda text: text.casefold()[0] in "hc")
-        if column in measures or {text.casefold() for text in sides} not in _SIDES:
+        said = {text.casefold() for text in sides}
+        if column in measures or said not in (_SIDES if not _SIDED.search(column) else (*_SIDES, *_CREDITS)):
             continue
         below = [
             [_is_below_zero(text) for side, text in zip(beside, samples[measure], strict=True) if text and side == one]
@@ -97,9 +104,11 @@ def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | 
         if not any(below) or any(sum(each) * 2 > len(each) for each in below):
             return ""
         signs = "most amounts of either have no minus" if any(map(any, below)) else "no amount has a sign"
+        told = "these are debit and credit, they are added up as if they were one"
+        told = told if sides[1:] else "that is credit, it is added up as if it were debit"
         return (
-            f"{column} has {sides[0]} and {sides[1]}, and {signs}: if these are debit and credit, they are added up as "
-            f"if they were one; declare 'expression' with an if for the amounts of {sides[1]}"
+            f"{column} has {' and '.join(sides)}, and {signs}: if {told}; declare 'expression' with an if for the "
+            f"amounts of {sides[-1]}"
         )
     return ""
 
@@ -108,12 +117,46 @@ def _is_below_zero(text: str) -> bool:
     return "-" in looked_at(text)[0]
 
 
-def spelled_otherwise(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> tuple[str, ...]:
-    """Returns a question for each column of text with the name of a figure, and amounts whose signs are not known."""
+def told_once(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]]) -> str:
+    """Returns a question if the first column has each value in one row, as reports have what stands for several."""
+    dimensions = [column for column, each in guesses.items() if each.role == "dimension"]
+    keys = [column for column in dimensions if any(map(_filled, samples[column]))]
+    if len(keys) < 2:
+        return ""
+    first, *others = keys
+    values = [_filled(value) for value in samples[first]]
+    below = [
+        at for at, value in enumerate(values) if not value and any(_filled(samples[other][at]) for other in others)
+    ]
+    repeated = any(one and one == other for one, other in pairwise(values))
+    if not below or not values[0] or repeated:
+        return ""
+    value = next(values[at] for at in range(below[0], -1, -1) if values[at])
+    return (
+        f"{first} has {scalar(value)} in one row and nothing in that below it, and no value in two rows running: if it "
+        f"stands for the rows below it too, have it written in each of them, as they count without one"
+    )
+
+
+def _filled(value: str | None) -> str:
+    return (value or "").strip(BLANKS)
+
+
+def spelled_otherwise(
+    guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]], asked_before: Sequence[str]
+) -> tuple[str, ...]:
+    """Returns a question for each column of text with the name of a figure, and amounts whose signs are not known.
+
+    Args:
+        guesses: what each column is taken for.
+        samples: its values.
+        asked_before: the questions that there are already, of which a column needs no second.
+    """
     asked = []
     for column, each in guesses.items():
         texts = [text for value in samples[column] if (text := (value or "").strip(BLANKS))]
         plain = each.role == "dimension" and not (each.format or each.type or each.question)
+        plain = plain and not any(question.startswith(f"{column} has ") for question in asked_before)
         if plain and texts and is_figure(column) and all(_SPELLED.fullmatch(text) for text in texts):
             asked.append(
                 f"{column} has text such as {texts[0]}, which is not added up: if these are amounts, declare 'decimal' "

@@ -28,6 +28,7 @@ from treadle.analyst.asking.doubts import (
     no_names,
     of_one_name,
     spelled_otherwise,
+    told_once,
     under_no_name,
     unsigned,
 )
@@ -182,10 +183,10 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     if long := cut_off(list(columns), cells):
         questions += (long,)
     questions += tuple(each.question for each in guesses.values() if each.question)
-    # Those of a CSV file are looked at all together, and asked about.
-    questions += () if source.kind == "csv" else spelled_otherwise(guesses, samples)
-    questions += asked_marks(guesses, samples)
-    asked = (unsigned(guesses, samples), currency_columns(guesses)[1], side_by_side(samples), of_one_name(samples))
+    questions += (*spelled_otherwise(guesses, samples, questions), *asked_marks(guesses, samples))
+    asked = [unsigned(guesses, samples), currency_columns(guesses)[1], side_by_side(samples), of_one_name(samples)]
+    if source.kind in ("csv", "xlsx", "frame") and not side_by_side(samples):
+        asked.append(told_once(guesses, samples))
     questions += tuple(filter(None, asked))
     if (star := guesses.get("*")) and star.role == "measure":
         # As the column of a measure it would stand for whole rows.

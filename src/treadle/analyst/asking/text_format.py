@@ -28,10 +28,12 @@ _DELIMITERS = (";", "\t", "|", ",")
 _LINES = 200
 _FEW = 3
 _NAMING = re.compile(r"(19|20)\d\d")
-_GROUPED = r"(\d+|[1-9]\d{0,2}([%s]\d{3})+)"
+_GROUPED = r"(\d+|[1-9]\d{0,2}([%s]\d{3})+%s)"
+# In India all but the last three digits stand in pairs.
+_PAIRS = r"|[1-9]\d?(,\d\d)+,\d{3}"
 _READINGS = {
-    sign: re.compile(rf"[-+]?({_GROUPED % other}?{re.escape(sign)}\d+|{_GROUPED % other}{re.escape(sign)}?)-?")
-    for sign, other in ((".", ",' "), (",", ".' "))
+    sign: re.compile(rf"[-+]?({grouped}?{re.escape(sign)}\d+|{grouped}{re.escape(sign)}?)-?")
+    for sign, grouped in ((".", _GROUPED % (",' ", _PAIRS)), (",", _GROUPED % (".' ", "")))
 }
 
 

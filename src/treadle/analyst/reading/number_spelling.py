@@ -55,9 +55,11 @@ APART = r"[ \x{a0}]"
 def grouped_digits(sign: str, most: str = "") -> str:
     """Returns the pattern of digits with signs between thousands, up to `most` of them.
 
-    They begin with no zero that stands alone: `0.234` is a fraction, and would be taken a thousand times.
+    They begin with no zero that stands alone: `0.234` is a fraction, and would be taken a thousand times. Commas may
+    stand as they do in India, `12,34,567`, which is no other number anywhere.
     """
-    return rf"([1-9]|\d{{2,3}})({re.escape(sign)}\d{{3}}){{1,{most}}}"
+    grouped = rf"([1-9]|\d{{2,3}})({re.escape(sign)}\d{{3}}){{1,{most}}}"
+    return rf"({grouped}|([1-9]|\d{{2}})(,\d{{2}}){{1,{most}}},\d{{3}})" if sign == "," else grouped
 
 
 _PLAIN = str.maketrans(dict.fromkeys(MINUSES, "-") | dict.fromkeys(APOSTROPHES, "'") | dict.fromkeys(BLANKS, " "))

@@ -19,12 +19,12 @@ USUAL = (
     "summe", "gesamt", "gesamtsumme", "gesamtergebnis", "zwischensumme", "endsumme", "total", "totals", "grand total",
     "sum", "subtotal", "sub-total", "sub total", "totale", "total général", "sous-total", "totaal", "suma", "*", "**",
     "***", "ergebnis", "gesamtbetrag", "insgesamt", "overall result", "overall total", "result", "grand-total",
-    "total general", "saldo", "endsaldo", "gesamtsaldo",
+    "total general", "saldo", "endsaldo", "gesamtsaldo", "somme", "sous total", "subtotale",
 )  # fmt: skip
 """Texts that usually mark a line of totals, in lower case."""
 WITH_NAMES = (
     "summe %", "zwischensumme %", "gesamt %", "total %", "subtotal %", "sub-total %", "grand total %", "% total",
-    "% ergebnis", "% result", "ergebnis %",
+    "% ergebnis", "% result", "ergebnis %", "somme %", "sous-total %",
 )  # fmt: skip
 """The same where the line also names what it is the total of, such as `Summe Konto 1000`."""
 COUNTS = (
