@@ -302,3 +302,16 @@ def test_a_thing_is_not_asked_for_by_what_it_is_of(question: str, told: bool) ->
         return ["storm", "frost"]
 
     assert ("storm" in Agent("offline", tools=[weather_warnings]).run_sync(question).text) == told
+
+
+def test_a_total_is_told_with_its_currency() -> None:
+    """Of "total" the figure was told, and what it is in was not."""
+    told = asked("what is the total amount of fi_reporting for company 1001 in 202401?").text.splitlines()
+    assert told[0] == "fi_reporting: totals amount 1,500,000.00 EUR"
+
+
+def test_the_largest_differences_are_listed_where_there_are_several_currencies() -> None:
+    """The totals of each currency stood in their place, and "top 5" was said of them."""
+    told = asked("show the five largest differences between fi_reporting and consolidation_mart by account").text
+    assert "Top differences:\n- account 710300, currency EUR" in told
+    assert "By currency" not in told

@@ -34,6 +34,7 @@ from treadle.models.offline.plan.results import (
     measured_in,
     number_of,
     rows_of,
+    with_units,
 )
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Toolbox
 from treadle.models.offline.plan.transcript import Exchange
@@ -275,9 +276,10 @@ def _with_sentence(sentence: Field, fields: list[Field], exchange: Exchange, cla
     ][:_FIELDS]
     lines = [text + (f" ({'; '.join(more)})" if more else "")]
     if _ROW_WORDS.search(clause.text):
-        for name, rows in [(name, rows[:5]) for name, rows in _telling(exchange.result) if isinstance(rows[0], dict)][
-            :1
-        ]:
+        lists = [(name, rows[:5]) for name, rows in _telling(exchange.result) if isinstance(rows[0], dict)]
+        # One by something is for a question by that.
+        lists.sort(key=lambda one: one[0].startswith("by_") and not stems & {stem(word) for word in parts(one[0])[1:]})
+        for name, rows in lists[:1]:
             lines += _rows(name, with_empty_keys(rows, exchange.arguments), True)
     return "\n".join([*lines, *_notes(exchange.result)])
 
@@ -292,9 +294,7 @@ def _facts(fields: list[Field], exchange: Exchange, outcome: Outcome, beside_row
     if (not wanted and not beside_rows) or (wanted and not is_of_the_kind(outcome.clause, wanted)):
         wanted = rest
     unit = next((found for found in rest if found.name in _QUALIFIERS), None)
-    said = ", ".join(
-        f"{found.label} {figure(found.value, found.name)}" for found in wanted[:_FIELDS] if found is not unit
-    )
+    said = ", ".join(with_units(rest, [found for found in wanted[:_FIELDS] if found is not unit]))
     if unit is not None and any(found is not unit and re.search(r"\d", str(found.value)) for found in wanted):
         said += f" {unit.value}"
     elif unit is not None and unit in wanted:

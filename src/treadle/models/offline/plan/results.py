@@ -61,6 +61,23 @@ def fields_of(result: Any, path: tuple[str, ...] = ()) -> list[Field]:
     return [] if isinstance(result, list) or result is None else [Field(path, result)]
 
 
+def with_units(fields: list[Field], said: list[Field]) -> list[str]:
+    """Each field as it is told, with what its figure is in where the result has that by the same name.
+
+    Args:
+        fields: those of the result.
+        said: those of them that are told.
+    """
+    units = {found.name: found for found in fields if found.path[:-1] == ("units",)}
+    told = [(found, units.get(found.name)) for found in said if found not in units.values()]
+    beside = [unit for found, unit in told if unit is not None and number_of(found.value) is not None]
+    alone = [(found, None) for found in said if found in units.values() and found not in beside]
+    return [
+        f"{found.label} {figure(found.value, found.name)}{f' {unit.value}' if unit in beside else ''}"
+        for found, unit in [*told, *alone]
+    ]
+
+
 def only_list(result: Any) -> list[Any]:
     """The list that a result is, or is but for a name and its length; empty if it is another thing. Of a list among
     other fields it cannot be known whether it is whole."""
