@@ -30,6 +30,7 @@ from treadle.models.offline.plan.results import (
     fields_of,
     figure,
     has_figure,
+    in_units,
     is_nothing,
     measured_in,
     number_of,
@@ -41,8 +42,7 @@ from treadle.models.offline.plan.transcript import Exchange
 
 _SENTENCES = ("interpretation", "summary", "answer", "explanation", "message", "text", "description")
 _RESULTS = ("result", "value", "answer", "output")
-_NOTES = ("warnings", "notes")
-_QUALIFIERS = ("currency", "timezone")
+_NOTES, _QUALIFIERS = ("warnings", "notes"), ("currency", "timezone")
 _IN_WORDS = {"!=": "is not", "not in": "is not", "in": "=", "==": "=", "eq": "="}
 _ROWS, _FIELDS, _CELL = 10, 8, 60
 _ROW_WORDS = re.compile(r"\b(?:which|where|top|largest|biggest|list|by|per|each|differences)\b", re.IGNORECASE)
@@ -264,8 +264,7 @@ def _scalar(result: Any, exchange: Exchange) -> str:
 
 def _with_sentence(sentence: Field, fields: list[Field], exchange: Exchange, clause: Clause) -> str:
     """The tool's own sentence, and what else the clause names that the sentence does not tell."""
-    text = str(sentence.value).strip()
-    stems = {token.stem for token in clause.tokens}
+    text, stems = str(sentence.value).strip(), {token.stem for token in clause.tokens}
     more = [
         f"{found.label} {figure(found.value, found.name)}"
         for found in fields
@@ -274,7 +273,7 @@ def _with_sentence(sentence: Field, fields: list[Field], exchange: Exchange, cla
         and number_of(found.value) is not None
         and not has_figure(text, found.value)
     ][:_FIELDS]
-    lines = [text + (f" ({'; '.join(more)})" if more else "")]
+    lines = [f"{text} ({'; '.join(more)})" if more else text]
     if _ROW_WORDS.search(clause.text):
         lists = [(name, rows[:5]) for name, rows in _telling(exchange.result) if isinstance(rows[0], dict)]
         # One by something is for a question by that.
@@ -299,7 +298,8 @@ def _facts(fields: list[Field], exchange: Exchange, outcome: Outcome, beside_row
         said += f" {unit.value}"
     elif unit is not None and unit in wanted:
         said = ", ".join(filter(None, [said, f"{unit.label} {unit.value}"]))
-    return f"{subject}: {said}" if subject and said else f"{subject}:" if beside_rows and subject else said or subject
+    alone = f"{subject}{in_units(rest)}:" if beside_rows and subject else said or subject
+    return f"{subject}: {said}" if subject and said else alone
 
 
 _IS_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")

@@ -78,6 +78,12 @@ def with_units(fields: list[Field], said: list[Field]) -> list[str]:
     ]
 
 
+def in_units(fields: list[Field]) -> str:
+    """What the figures of each row of a result are in, such as " (amount in EUR)"; empty where it does not say."""
+    units = [f"{found.label} in {found.value}" for found in fields if found.path[:-1] == ("units",)]
+    return f" ({', '.join(units)})" if units else ""
+
+
 def only_list(result: Any) -> list[Any]:
     """The list that a result is, or is but for a name and its length; empty if it is another thing. Of a list among
     other fields it cannot be known whether it is whole."""
