@@ -185,7 +185,7 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     questions += tuple(each.question for each in guesses.values() if each.question)
     questions += (*spelled_otherwise(guesses, samples, questions), *asked_marks(guesses, samples))
     asked = [unsigned(guesses, samples), currency_columns(guesses)[1], side_by_side(samples), of_one_name(samples)]
-    if source.kind in ("csv", "xlsx", "frame") and not side_by_side(samples):
+    if source.kind in ("csv", "xlsx") and not side_by_side(samples):
         asked.append(told_once(guesses, samples))
     questions += tuple(filter(None, asked))
     if (star := guesses.get("*")) and star.role == "measure":
