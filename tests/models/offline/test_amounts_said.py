@@ -44,6 +44,37 @@ def set_temperature(cellar: str, celsius: float) -> str:
     return "set"
 
 
+@tool
+def water(bed: str, litres: float) -> str:
+    """Waters a bed."""
+    CALLS.append(("water", {"bed": bed, "litres": litres}))
+    return "watered"
+
+
+@tool
+def mute(channel: str, hours: int = 1) -> str:
+    """Mutes a channel.
+
+    Args:
+        channel: which.
+        hours: for how many hours.
+    """
+    CALLS.append(("mute", {"channel": channel, "hours": hours}))
+    return "muted"
+
+
+@tool
+def remind(text: str, minutes: int) -> str:
+    """Reminds the user of something.
+
+    Args:
+        text: what of.
+        minutes: in how many minutes.
+    """
+    CALLS.append(("remind", {"text": text, "minutes": minutes}))
+    return "set"
+
+
 @tool(effect="read")
 def km_to_miles(kilometers: float) -> float:
     """Converts kilometers to miles."""
@@ -56,7 +87,9 @@ def convert_currency(amount: float, source: str, target: str) -> float:
     return amount * 2
 
 
-TOOLS: list[Any] = [pay, record_payment, get_invoice, extend_lease, set_temperature, km_to_miles, convert_currency]
+TOOLS: list[Any] = [
+    pay, record_payment, get_invoice, extend_lease, set_temperature, water, mute, remind, km_to_miles, convert_currency
+]  # fmt: skip
 
 
 def asked(question: str) -> str:
@@ -86,6 +119,13 @@ def asked(question: str) -> str:
         "Maybe pay 50 to Dana",
         "Pay 50 to Dana perhaps",
         "Extend the lease of flat F-3 by 2 fewer months",
+        "Water bed A with 500 mg",
+        "Water bed A with 500 ml per hour",
+        "Water bed A with 500 ml or 1 litre",
+        "Mute #ops for 90 minutes",
+        "Mute #ops for 1 hour and 30 minutes",
+        "Mute #ops in 2 hours",
+        "Mute #ops 2 hours later",
         "Extend the lease of flat F-3 by 2 average months",
     ],
 )
@@ -105,6 +145,11 @@ def test_changes_nothing_by_a_number_that_may_be_another_one(question: str) -> N
         ("record payment of 1,100.00 for R-1001", ("record_payment", {"number": "R-1001", "amount": 1100.0})),
         ("Extend the lease of flat F-3 by 2 months", ("extend_lease", {"flat": "F-3", "months": 2})),
         ("Set the temperature of cellar K-1 to -4", ("set_temperature", {"cellar": "K-1", "celsius": -4})),
+        ("Water bed A with 500 ml", ("water", {"bed": "A", "litres": 0.5})),
+        ("Water bed A with 2 litres", ("water", {"bed": "A", "litres": 2})),
+        ("Mute #ops for 120 minutes", ("mute", {"channel": "#ops", "hours": 2})),
+        ("Mute #ops for 2 hours", ("mute", {"channel": "#ops", "hours": 2})),
+        ("Remind me in 2 hours of 'tea'", ("remind", {"text": "tea", "minutes": 120})),
     ],
 )
 def test_takes_a_plain_amount_as_it_is_written(question: str, call: tuple[str, dict[str, object]]) -> None:

@@ -98,6 +98,54 @@ def remove_song(title: str) -> str:
     return "removed"
 
 
+@tool(effect="write")
+def bill(member: str, amount: float) -> str:
+    """Bills a member.
+
+    Args:
+        member: who.
+        amount: how much in euros.
+    """
+    CHANGED.append((member, amount))
+    return "billed"
+
+
+@tool(effect="write")
+def cancel_booking(code: str) -> str:
+    """Cancels a booking.
+
+    Args:
+        code: the booking's code.
+    """
+    CHANGED.append((code,))
+    return "cancelled"
+
+
+@tool(effect="write")
+def remind(number: str) -> str:
+    """Sends a reminder of an invoice.
+
+    Args:
+        number: the invoice's number.
+    """
+    CHANGED.append((number,))
+    return "sent"
+
+
+def members() -> list[dict[str, Any]]:
+    """The members."""
+    return [{"name": "Bill", "level": "gold"}, {"name": "Ann", "level": "silver"}]
+
+
+def cellar() -> list[dict[str, Any]]:
+    """The bottles in the cellar."""
+    return [
+        {"wine": "Barolo", "colour": "red", "bottles": 6},
+        {"wine": "Chablis", "colour": "white", "bottles": 2},
+        {"wine": "Rioja", "colour": "red", "bottles": 11},
+    ]
+
+
 def asked(question: str, *functions: Any) -> RunResult:
     CHANGED.clear()
     tools = [each if hasattr(each, "spec") else tool(each, effect="read") for each in functions]
@@ -117,6 +165,8 @@ def asked(question: str, *functions: Any) -> RunResult:
         ("Which recipes are with Basil?", recipes),
         ("Which cities have a budget over 90000?", cities),
         ("How many cities have a budget between 60000 and 90000?", cities),
+        ("How many tasks has Home and who says so?", tasks),
+        ("How many tasks has Home, and how?", tasks),
     ],
 )
 def test_what_is_called_like_another_word_is_not_passed_over(question: str, function: Any) -> None:
@@ -133,6 +183,10 @@ def test_what_is_called_like_another_word_is_not_passed_over(question: str, func
         ("Which cities have no budget?", cities, "1 of the 3"),
         ("Which room has no guest?", rooms, "1 of the 2"),
         ("How many tasks has Home?", tasks, "1 listed (status open):"),
+        ("Hi, how are you? How many tasks has Home?", tasks, "1 listed (status open):"),
+        ("How many bottles of red wine are there?", cellar, "Sum of bottles: 17"),
+        ("What is the number of bottles?", cellar, "Sum of bottles: 19"),
+        ("How many wines are red?", cellar, "2 of the 3"),
     ],
 )
 def test_what_is_asked_plainly_is_told(question: str, function: Any, told: str) -> None:
@@ -156,10 +210,16 @@ def test_what_is_asked_plainly_is_told(question: str, function: Any, told: str) 
         ("Pay Hall", pay_invoice),
         ("Remove All", remove_song),
         ("Remove Everything", remove_song),
+        ("Bill 20 euros", bill),
+        ("Bill and 20", bill),
+        ("Bill joined for 20 euros", bill),
+        ("Bill won 20 euros", bill),
+        ("Cancel Hamlet", cancel_booking),
+        ("Remind me of invoice 7", remind),
     ],
 )
 def test_nothing_is_changed_by_whose_it_is_or_by_a_word_for_all(question: str, function: Any) -> None:
-    asked(question, function)
+    asked(question, function, members)
     assert CHANGED == []
 
 
@@ -173,6 +233,10 @@ def test_nothing_is_changed_by_whose_it_is_or_by_a_word_for_all(question: str, f
         ("Pay invoice 7", pay_invoice, ("7",)),
         ("Remove the song All", remove_song, ("All",)),
         ('Remove "All"', remove_song, ("All",)),
+        ("Bill Ann 20 euros", bill, ("Ann", 20)),
+        ("Bill Bill 20 euros", bill, ("Bill", 20)),
+        ("Cancel booking H7", cancel_booking, ("H7",)),
+        ("Send a reminder of invoice 7", remind, ("7",)),
     ],
 )
 def test_what_is_named_is_changed(question: str, function: Any, changed: tuple[Any, ...]) -> None:

@@ -82,6 +82,14 @@ Show the {v} of {n} {x}
 {V} {n} {x} - {z}
 {V} {n} {x} ({z})
 {V} {n} {x} like {z}
+{V} {n} {x} and
+{V} {n} {x} with
+{V} {n} {x} for the
+{V} {n}
+{V} later
+{V} once
+{V} 3 times
+{V} himself
 """.strip().splitlines()
 ORDERS = ["{V} {n} {x}", "Please {v} {n} {x}", "{V} the {n} {x}.", "Could you {v} {n} {x}?"]
 ENOUGH = 30

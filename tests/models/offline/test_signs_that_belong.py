@@ -87,6 +87,8 @@ def test_no_word_is_changed_without_its_signs(order: str) -> None:
         ("Assign #3 to Ann", (3, "Ann")),
         ("Assign ticket 3 (Ann).", (3, "Ann")),
         ("Pay Ann $50.", ("Ann", 50)),
+        ("Send 'Hi' to #random", ("#random", "Hi")),
+        ("Send 'Hi' to @ann.b", ("@ann.b", "Hi")),
         ("Pay Ann 50€", ("Ann", 50)),
     ],
 )

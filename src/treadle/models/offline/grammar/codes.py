@@ -1,4 +1,5 @@
-"""What is written in several pieces and is one code: a licence plate, a house with its street, a telephone number."""
+"""What is written in several pieces and is one code: a licence plate, a house with its street, a telephone number, the
+name of a channel or a user with its sign."""
 
 import re
 
@@ -8,6 +9,8 @@ _FORMS = (
         r"(?<![\w-])[A-ZÄÖÜ]{1,3}-[A-Z]{1,2} \d{1,4}(?![\w.,-])|"
         r"(?<![\w.,-])\d{1,4}[a-z]? (?:[A-Z][a-z]+ ){1,2}(?:Street|St|Lane|Road|Rd|Avenue|Ave|Way|Drive|Square)\b"
     ),
+    # "#random", "@bob"; what has a number is called by that: "#12", "#A12".
+    re.compile(r"(?<![\w#@/.&-])(?:#|@)(?:[a-z]|[A-Z][a-z])[\w-]*(?:\.\w+)*"),
     re.compile(r"(?<![\w+])\+\d[\d ()/-]{5,}\d(?![\w.,]\d)"),
 )
 _ROMAN = re.compile(r"(?:I{2,3}|I[VX]|VI{0,3}|X)$")

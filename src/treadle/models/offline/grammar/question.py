@@ -9,6 +9,7 @@ from datetime import date
 from itertools import islice
 from typing import Literal
 
+from treadle.models.offline.grammar.adverbs import is_adverb
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain, number_words
 from treadle.models.offline.grammar.codes import find_codes, is_letter, is_ordinary
 from treadle.models.offline.grammar.currencies import CURRENCIES, currency_of
@@ -118,10 +119,6 @@ _DONE_TO = re.compile(
 )
 _SHORT_UNITS = word_set("kg g mg km m cm mm ml l lb lbs oz ft h hr min sec kwh mwh gb mb tb kb")
 _LABELS = word_set("id no nr sku po top min max kw tag am pm or and not to for up")
-_NO_MANNER = word_set(
-    "family assembly supply reply italy july anomaly monopoly butterfly jelly belly rally bully lily emily sally kelly "
-    "billy molly polly holly elderly melancholy multiply apply comply rely imply"
-)
 _NAMES_TOO = ("may", "will")
 _DOING = ("do", "does", "did")
 _DETERMINERS = word_set(
@@ -323,7 +320,7 @@ def phrases(clause: Clause, taken: frozenset[str], units: bool = False) -> tuple
             and clause.words_before(token.start, 1) != ("who",)
             and not _is_unit(clause, token, units)
             and not _is_what_one_does(clause, token)
-            and not _is_manner(clause, token)
+            and not (is_adverb(token.low) and token.start > 0 and _ends(clause, token))
         )
         gap = runs[-1] and clause.text[runs[-1][-1].end : token.start].strip(" ") != ""
         if plain and gap:
@@ -354,11 +351,10 @@ def _is_what_one_does(clause: Clause, token: Token) -> bool:
     return token in behind[1:] and not any(is_verb(each.text) for each in behind)
 
 
-def _is_manner(clause: Clause, token: Token) -> bool:
-    """Whether a word says how something is done, behind all that it is done to: "the kitchen slowly"."""
+def _ends(clause: Clause, token: Token) -> bool:
+    """Whether no word for a thing stands right behind a word."""
     after = clause.words_after(token.end, 1)
-    adverb = len(token.low) > 4 and token.low.endswith("ly") and token.low not in _NO_MANNER
-    return adverb and token.start > 0 and (not after or is_function_word(after[0]))
+    return not after or is_function_word(after[0]) or after[0][0].isdigit()
 
 
 def _is_degree(clause: Clause, token: Token) -> bool:

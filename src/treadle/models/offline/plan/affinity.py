@@ -101,7 +101,8 @@ def is_month(param: Param) -> bool:
 def is_weekday(param: Param) -> bool:
     """Whether the parameter takes a day of the week, by its name, its examples or what it says of itself."""
     told = bool(param.examples) and all(text.lower() in WEEKDAYS for text in param.examples)
-    return "weekday" in param.nouns or told or re.search(r"\bday of the week\b", param.description) is not None
+    said = re.search(r"\bday of the week\b|\bweekday\b", param.description)
+    return "weekday" in param.nouns or told or said is not None
 
 
 def is_time(param: Param) -> bool:

@@ -25,6 +25,7 @@ from treadle.models.offline.plan.led import fill_led, given_reason
 from treadle.models.offline.plan.numbers import bound_of, unit_end
 from treadle.models.offline.plan.operands import operands, operation_of
 from treadle.models.offline.plan.refusals import is_conditional, is_of_many, is_strange
+from treadle.models.offline.plan.scales import fill_scaled
 from treadle.models.offline.plan.siblings import Siblings
 from treadle.models.offline.plan.structures import (
     Mention,
@@ -44,7 +45,6 @@ from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
 _COUNTED = re.compile(r"[\s,]+(?:(?:the|only)\s+)*(?:top|limit|at most|max|from|of|in|by|at|on|for|since)\s*$", re.I)
-_MERE_WORDS = 0.5  # Beside names and codes, other words are none.
 _FREE = re.compile(r"\b(?:about|regarding|saying|says|concerning|titled|called|named|for|on|:)\s+(.+)$", re.IGNORECASE)
 
 
@@ -91,6 +91,7 @@ class _Filler:
         self._fill_filters()
         self._fill_lists()
         self._fill_single()
+        fill_scaled(self.tool.params, self.clause, self.out)
         self._fill_free_text()
         fill_led(self.tool, self._open("text"), self.clause, self.out)
         settle(self.tool, self.out, self.clause, self.can.render)
@@ -102,11 +103,8 @@ class _Filler:
         self.out.used.append((start, end))
 
     def _open(self, *shapes: str) -> list[Param]:
-        return [
-            p
-            for p in self.tool.params
-            if p.shape in shapes and p.name not in self.out.arguments and not p.is_expression
-        ]
+        free = [p for p in self.tool.params if p.name not in self.out.arguments and not p.is_expression]
+        return [p for p in free if p.shape in shapes]
 
     def _operands(self) -> Filling:
         """The two numbers of a tool that is one operation; none of them if another one is asked for."""
@@ -347,7 +345,7 @@ class _Filler:
                 score += 1.0 if not score and is_numbered(self.tool, param, value, self.clause) else 0.0
                 score -= 0.1 if names and param.shape == "text" else 0.0
                 score -= 0.3 if value.kind == "phrase" and self.can.is_own(value) else 0.0
-                score -= _MERE_WORDS if self.can.is_mere(param, value, wanted) else 0.0
+                score -= 0.5 if self.can.is_mere(param, value, wanted) else 0.0
                 least = 0.5 if param.required else 1.2
                 if score >= least:
                     scored.append((score, param, value))

@@ -11,7 +11,7 @@ from treadle.models.offline.grammar import many
 from treadle.models.offline.grammar.english import PERSON_WORDS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.superlatives import Superlative
-from treadle.models.offline.grammar.words import Token, stem
+from treadle.models.offline.grammar.words import Token, singular, stem
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.table import Column, Table
 from treadle.models.offline.plan.ties import PEOPLE
@@ -95,6 +95,16 @@ class Columns:
             return self._sole(whole)
         part = [each for each in self.table.columns if stems[-1] in each.nouns and set(stems) <= set(each.nouns)]
         return self._sole(part)
+
+    def _asks_who(self) -> bool:
+        return any(token.low == "who" for token in self.clause.tokens)
+
+    def _is_number_of(self, token: Token | None) -> bool:
+        """Whether each record has a number of what a word names: of "How many bottles" the `bottles`."""
+        column = self._column([token]) if token is not None else None
+        if token is None or column is None:
+            return False
+        return token.low == column.label != singular(token.low) and bool(column.figures)
 
     @staticmethod
     def _sole(columns: Sequence[Column]) -> Column | None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from treadle.models.offline.grammar import many
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, parts, singular, stem, tokens
@@ -47,7 +48,7 @@ def counted_otherwise(
         tools: the tools that were called.
         used: the stretches that went into arguments and comparisons.
     """
-    match, listed = _HOW_MANY.search(clause.text), only_list(result)
+    match, listed = many.HOW_MANY.search(clause.text), only_list(result)
     if match is None or not listed:
         return None
     run = _asked(clause, match.end())

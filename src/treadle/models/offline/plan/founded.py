@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from treadle.models.offline.grammar.deed_words import DEED_NOUNS, DEED_VERBS
-from treadle.models.offline.grammar.english import CHANGES, HANDLING_VERBS, word_set
+from treadle.models.offline.grammar.english import CHANGES, HANDLING_VERBS, PERSON_WORDS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan import affinity as fits
@@ -45,6 +45,14 @@ _THAT = re.compile(
 )
 # "Call me Ishmael", "Call Ann a liar"
 _NAMED = re.compile(r"\s+(?:me|us|him|her|it|them|myself|this|that)\b|.* an? [\w-]+\W*$", re.IGNORECASE)
+# "Remind me of invoice 7" of what reminds its customer
+_TO_ME = re.compile(r"\s+(?:me|us|him|her|them|myself|yourself)\s+(?:of|about|that)\b", re.IGNORECASE)
+_NUMBERED = word_set("code number no nr")
+# By these people are called.
+_FIRST_NAMES = word_set(
+    "bill mark rob sue grant chase frank rose page skip pat drew nick jack grace hope peg pierce lance josh tuck flip "
+    "buck dash trip tip ward wade harry chip ray carol will dean drew guy pearl rod rip hunter reed stew gene bob"
+)
 _UPDATING = word_set("update change modify edit adjust")
 # What is called by plain words, as kitchens and goats are.
 _CALLED_BY_WORDS = frozenset(
@@ -82,9 +90,15 @@ def unfounded(
     qualities = frozenset[str]().union(*(words for kind, words in _QUALITIES.items() if kind in spare))
     for param in tool.params:
         for text in values_in(arguments.get(param.name)):
-            if not isinstance(text, str) or text in told or text in {str(each) for each in param.enum}:
+            if not isinstance(text, str) or text in {str(each) for each in param.enum}:
+                continue
+            if _is_the_order(clause, text):
+                # "Bill 20 euros" may speak of Bill, and bills nobody.
+                found.append(text)
+            if text in told:
                 continue
             found += _not_written(clause, param, text) or _of_another_kind(clause, tool, param, text)
+            found += [text] if _is_no_name(clause, param, text) or _is_no_code(clause, param, text) else []
             if not fits.is_free_text(param) and text.islower() and text in clause.text:
                 # "Spades once approved" are none that are called so.
                 found += [word for word in text.split()[1:] if word in WHEN]
@@ -115,6 +129,8 @@ def _of_nothing(clause: Clause, tool: KnownTool, arguments: dict[str, Any]) -> l
     same = verb.low in _UPDATING and len(tool.required) == 1 and len(options) > 1
     same = same and not any(param.name in arguments for param in options)
     naming = verb.low == "call" and _NAMED.match(clause.text, verb.end)
+    said_to_me = any(fits.is_free_text(param) for param in tool.params if param.name in arguments)
+    naming = naming or (not said_to_me and _TO_ME.match(clause.text, verb.end))
     return [verb.text] if alone or same or naming or _THAT.match(clause.text, verb.end) else []
 
 
@@ -289,6 +305,34 @@ def _not_written(clause: Clause, param: Param, text: str) -> list[str]:
     if not quoted and fits.is_free_text(param) and param.required:
         return _half_said(clause, spans[0])
     return []
+
+
+def _is_the_order(clause: Clause, text: str) -> bool:
+    """Whether a text stands in an order as nothing but its verb."""
+    opening = next((token for token in clause.tokens if token.low == clause.opening), None)
+    wanted = [token.low for token in tokens(text)]
+    places = [token for token in clause.tokens if [token.low] == wanted]
+    return opening is not None and places == [opening]
+
+
+def _is_no_name(clause: Clause, param: Param, text: str) -> bool:
+    """Whether a plain word is what a thing is, and not what one is called: "station" of "Go to the station"."""
+    plain = text.islower() and " " not in text and not _is_quoted(clause, clause.text.find(text))
+    # "Bill joined for 20 euros" may tell what Bill did.
+    first = clause.words_after(0, 2) == (clause.opening, text) and clause.opening in _FIRST_NAMES
+    first = (
+        first and clause.tokens[0].text.istitle() and not {stem(word) for word in PERSON_WORDS}.isdisjoint(param.nouns)
+    )
+    return plain and (first or singular(text) in parts(param.name))
+
+
+def _is_no_code(clause: Clause, param: Param, text: str) -> bool:
+    """Whether a text is a mere word where a code or a number is wanted: "Hamlet" of "Cancel Hamlet", of what takes the
+    code of a booking."""
+    wanted = _NUMBERED & set(parts(param.name)[-1:]) and not fits.is_free_text(param)
+    shown = any(re.search(r"\d", each) is None for each in param.examples)
+    led = set(clause.words_before(clause.text.find(text), 1)) & {*parts(param.name)}
+    return bool(wanted) and not shown and not led and text.isalpha() and not text.isupper()
 
 
 def _half_said(clause: Clause, span: Span) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import date
 
 from treadle.models.offline.grammar.english import PLAIN_VERBS, word_set
-from treadle.models.offline.grammar.meaning import IDLE_VERBS, is_idle, is_turning
+from treadle.models.offline.grammar.meaning import ASKED_FOR, IDLE_VERBS, is_idle, is_turning
 from treadle.models.offline.grammar.question import Clause, split_clauses
 from treadle.models.offline.grammar.words import is_function_word, is_verb, stem
 from treadle.models.offline.plan.account import account
@@ -23,6 +23,7 @@ _COURTESIES = word_set(
     "now will can could would that's that is all for me us"
 )
 
+_GREETING = re.compile(r"\W*how (?:are|is|was|do|does)\b", re.IGNORECASE)
 _QUOTES = re.compile(r"[\"“”«»`‘]|(?<!\w)'")
 _TAKES_BACK = re.compile(
     r"\W*(?:(?:and|but|or|no|oh|sorry|wait|please|then)\W+)*(?:cancel|stop|undo|revert|abort|drop|forget|scratch|ignore|"
@@ -68,7 +69,11 @@ class Goals:
                 goals[-1] = Goal(merged, goals[-1].tool, goals[-1].source)
             elif (lister := self._unread(clause)) is not None:
                 goals.append(Goal(clause, lister, reads=True))
-            elif any(not is_idle(token.text) for token in clause.tokens) or _may_take_back(goals, clause):
+            elif (
+                any(not is_idle(token.text) for token in clause.tokens)
+                or _may_take_back(goals, clause)
+                or _asks(clause)
+            ):
                 goals.append(Goal(clause))
         return goals
 
@@ -219,6 +224,12 @@ def _may_take_back(goals: list[Goal], clause: Clause) -> bool:
     """Whether words that else change nothing stand beside a change, and are no courtesy: "did you?", "cancel that"."""
     changing = any(goal.tool is not None and goal.tool.may_change for goal in goals)
     return changing and any(token.low not in _COURTESIES for token in clause.tokens)
+
+
+def _asks(clause: Clause) -> bool:
+    """Whether a clause asks for something by its first word alone: "who says so?", and not "how are you?"."""
+    first = clause.tokens[0].low if clause.tokens else ""
+    return first in ASKED_FOR or (first == "how" and _GREETING.match(clause.text) is None)
 
 
 def limits(clause: Clause) -> bool:

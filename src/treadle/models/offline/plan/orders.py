@@ -60,6 +60,18 @@ _LATER = re.compile(
     r"|\bfor (?:now|the (?:moment|present))\b|\bfrom now(?! on)\b",
     re.IGNORECASE,
 )
+_IN_A_WHILE = re.compile(
+    r"\bin (?:about |around )?\d[\d.]* (?:second|minute|hour|day|week|month|year)s?\b", re.IGNORECASE
+)
+_DELAYS = re.compile(
+    r"\b(?:in how many|after|with(?:in| a delay)|delay\w*|later|from now|timers?|wait\w*|snooz\w*|remind\w*)\b",
+    re.IGNORECASE,
+)
+_CUT_OFF = word_set(
+    "and or but so with for to at by of in on the a an as from like that which who whose about regarding via per into "
+    "onto"
+)
+_PLACED = word_set("in on")
 _HESITATING = re.compile(r"\.{2,}(?!\w)|…")
 _POLITE = word_set("please pls plz thx thank thanks you kindly now")
 _SAID = ("text", "names", "number")
@@ -144,7 +156,17 @@ def besides_the_order(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> 
     own = {word.low for word in tokens(f"{tool.spec.description} {tool.name.replace('_', ' ')}")}
     own |= {word for param in tool.params for word in (*param.words, *param.stems, *param.nouns)}
     said = [*_SO_ON.finditer(clause.text), *_LATER.finditer(clause.text), *_HESITATING.finditer(clause.text)]
+    wording = " ".join([*parts(tool.name), tool.spec.description, *(param.description for param in tool.params)])
+    quoted = [(value.start, value.end) for value in clause.values if value.kind == "quoted"]
     found = [match.span() for match in said if not overlaps(*match.span(), used)]
+    if _DELAYS.search(wording) is None:
+        # "Mute it in 2 hours" is not for 2 hours.
+        found += [match.span() for match in _IN_A_WHILE.finditer(clause.text) if not overlaps(*match.span(), quoted)]
+    last = next((token for token in reversed(clause.tokens) if token.low not in _POLITE), verb)
+    placed = last.low in _PLACED & own
+    if last.low in _CUT_OFF and not placed and not overlaps(last.start, last.end, used):
+        # "Close ticket 88 and" is not all that was to be said.
+        found.append((last.start, last.end))
     values = [(value.start, value.end) for value in clause.values]
     # "Record that Mia is adopted by Eva"
     beside = _BESIDE_ORDERS | _BE if clause.words_after(verb.end, 1) == ("that",) else _BESIDE_ORDERS

@@ -264,6 +264,8 @@ class _Reader(Stating):
         if counted and self.conditions and not self.called:
             # What a condition is said of stands behind "how many".
             return self._done("count", None, self._rows())
+        if not counted and not self.called and any(self._is_number_of(token) for token in self._free()):
+            return self._worked_out("sum")
         return None if counted else self._told()
 
     def _counts_records(self) -> bool:
@@ -271,7 +273,8 @@ class _Reader(Stating):
         match = many.HOW_MANY.search(self.text)
         behind = [token for token in self._free() if match is not None and token.start >= match.end()]
         head = next((token for token in behind if token.low not in many.FILLERS), None)
-        return head is not None and (head.stem in self.nouns or head.low in many.MANY_PEOPLE)
+        known = head is not None and (head.stem in self.nouns or head.low in many.MANY_PEOPLE)
+        return known and not self._is_number_of(head)
 
     def _picked(self) -> Reckoning | None:
         if self.called:
@@ -338,9 +341,6 @@ class _Reader(Stating):
             # Where an author is, his books do not tell.
             return None
         return self._sole([each for each in told if self._is_of_the_kind(each, rows)])
-
-    def _asks_who(self) -> bool:
-        return any(token.low == "who" for token in self.clause.tokens)
 
     def _is_told_by(self, deed: Token, column: Column) -> bool:
         """Whether a column tells who does what a verb says, as the owner of what he owns, or to whom it is done, as the
