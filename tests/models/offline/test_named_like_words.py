@@ -132,6 +132,27 @@ def remind(number: str) -> str:
     return "sent"
 
 
+@tool(effect="write")
+def make_private(bucket: str) -> str:
+    """Makes a bucket private."""
+    CHANGED.append((bucket,))
+    return "made"
+
+
+@tool(effect="write")
+def send_home(driver: str) -> str:
+    """Sends a driver home."""
+    CHANGED.append((driver,))
+    return "sent"
+
+
+@tool(effect="write")
+def turn_left(degrees: int) -> str:
+    """Turns left by some degrees."""
+    CHANGED.append((degrees,))
+    return "turned"
+
+
 def members() -> list[dict[str, Any]]:
     """The members."""
     return [{"name": "Bill", "level": "gold"}, {"name": "Ann", "level": "silver"}]
@@ -216,6 +237,9 @@ def test_what_is_asked_plainly_is_told(question: str, function: Any, told: str) 
         ("Bill won 20 euros", bill),
         ("Cancel Hamlet", cancel_booking),
         ("Remind me of invoice 7", remind),
+        ("Make web public", make_private),
+        ("Send Abe", send_home),
+        ("Turn right 90 degrees", turn_left),
     ],
 )
 def test_nothing_is_changed_by_whose_it_is_or_by_a_word_for_all(question: str, function: Any) -> None:
@@ -237,6 +261,9 @@ def test_nothing_is_changed_by_whose_it_is_or_by_a_word_for_all(question: str, f
         ("Bill Bill 20 euros", bill, ("Bill", 20)),
         ("Cancel booking H7", cancel_booking, ("H7",)),
         ("Send a reminder of invoice 7", remind, ("7",)),
+        ("Make web private", make_private, ("web",)),
+        ("Send Abe home", send_home, ("Abe",)),
+        ("Turn left 90 degrees", turn_left, (90,)),
     ],
 )
 def test_what_is_named_is_changed(question: str, function: Any, changed: tuple[Any, ...]) -> None:

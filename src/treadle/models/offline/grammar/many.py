@@ -10,6 +10,7 @@ from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token
 
 HOW_MANY = re.compile(r"\b(?:how many|(?:the )?number of)\b|^\W*count\b", re.IGNORECASE)
+THERE = re.compile(r"\bthere\b|\b(?:we|you|i) (?:have|own)\b|\bnumber of\b", re.IGNORECASE)
 HOW_MUCH = re.compile(r"\bhow much\b", re.IGNORECASE)
 PRICED = re.compile(r"\bhow much (?:is|are|for|does|do)\b|\bcosts?\b", re.IGNORECASE)
 MEAN = re.compile(r"\b(?:on average|average|mean)\b", re.IGNORECASE)

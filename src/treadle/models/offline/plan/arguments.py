@@ -91,7 +91,7 @@ class _Filler:
         self._fill_filters()
         self._fill_lists()
         self._fill_single()
-        fill_scaled(self.tool.params, self.clause, self.out)
+        fill_scaled(self.tool, self.clause, self.out)
         self._fill_free_text()
         fill_led(self.tool, self._open("text"), self.clause, self.out)
         settle(self.tool, self.out, self.clause, self.can.render)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from treadle.models.offline.grammar.english import CHANGES, TELLING_VERBS, word_set
 from treadle.models.offline.grammar.meaning import is_idle
 from treadle.models.offline.grammar.question import Clause
-from treadle.models.offline.grammar.words import parts, singular, tokens
+from treadle.models.offline.grammar.words import alike, parts, singular, stem, tokens
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
 
@@ -27,7 +27,8 @@ _NO_ORDER = re.compile(
     re.IGNORECASE,
 )
 _AWAY = word_set("up down out off away back")
-PARTICLES = word_set("up down out off back away over on in")
+PARTICLES = word_set("up down out off back away over on in left right")
+_LEADING_STATE = ("as", "in")
 _TAKING = word_set("get give bring take fetch")
 _WHETHER = word_set("whether if how when who whose where why which")
 WHEN = word_set(
@@ -106,14 +107,30 @@ def ordered_otherwise(clause: Clause, tools: Sequence[KnownTool], used: Sequence
     return [(last.start, last.end)] if away else []
 
 
+def _made_of_it(tool: KnownTool) -> str | None:
+    """What a tool makes of a thing, by the last word of its name: "private" of `make_private`, "Makes a bucket
+    private"; None if it says no such thing."""
+    made = parts(tool.name)[-1]
+    nouns = {noun for param in tool.params for noun in param.nouns}
+    told = [token for token in tokens(tool.spec.description) if token.low not in _LEADING_STATE]
+    found = any(token.low == made and before.stem in nouns for before, token in pairwise(told))
+    return made if found and stem(made) not in nouns else None
+
+
 def lacks_particle(clause: Clause, tool: KnownTool) -> bool:
-    """Whether an order has the verb that a tool is called by, and not the little word that belongs to it: "check in" is
-    not `check_out`."""
+    """Whether an order has the verb that a tool is called by, and not the word that belongs to it: "check in" is not
+    `check_out`."""
     first, second, *_ = (*parts(tool.name), "", "")
-    if second not in PARTICLES or clause.opening != first:
+    if clause.opening != first:
         return False
     quoted = [(value.start, value.end) for value in clause.values if value.kind == "quoted"]
-    return not any(t.low in (second, f"{second}to") and not overlaps(t.start, t.end, quoted) for t in clause.tokens)
+    if second and (made := _made_of_it(tool)) is not None:
+        said = [token.stem for token in clause.tokens if not overlaps(token.start, token.end, quoted)]
+        return not any(alike(word, stem(made)) >= 0.8 for word in said)
+    little = (second, f"{second}to")
+    return second in PARTICLES and not any(
+        token.low in little and not overlaps(token.start, token.end, quoted) for token in clause.tokens
+    )
 
 
 def is_done_to_it(clause: Clause, text: str) -> bool:

@@ -264,9 +264,8 @@ class _Reader(Stating):
         if counted and self.conditions and not self.called:
             # What a condition is said of stands behind "how many".
             return self._done("count", None, self._rows())
-        if not counted and not self.called and any(self._is_number_of(token) for token in self._free()):
-            return self._worked_out("sum")
-        return None if counted else self._told()
+        added = many.THERE.search(self.text) is not None and any(self._is_number_of(token) for token in self._free())
+        return None if counted else self._worked_out("sum") if added and not self.called else self._told()
 
     def _counts_records(self) -> bool:
         """Whether it is the records of which a number is asked for."""

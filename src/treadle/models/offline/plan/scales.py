@@ -3,46 +3,48 @@
 Only where one figure and one parameter are on the scale, and the result is exact. Called by `arguments`.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from treadle.models.offline.grammar.question import Clause, Value
-from treadle.models.offline.grammar.words import stem
+from treadle.models.offline.grammar.words import parts, stem, tokens
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.numbers import family, unit_after
 from treadle.models.offline.plan.structures import overlaps
-from treadle.models.offline.plan.toolbox import Param
+from treadle.models.offline.plan.toolbox import KnownTool
 
 # How many of the smallest one each is.
 _SCALES = tuple(
     {family(stem(name)): Fraction(size) for name, size in scale.items()}
     for scale in (
         {"second": 1, "minute": 60, "hour": 3600},
-        {"mg": 1, "g": 1000, "kg": 10**6, "tonne": 10**9},
+        {"mg": 1, "g": 1000, "kg": 10**6},
         {"mm": 1, "cm": 10, "m": 1000, "km": 10**6},
         {"ml": 1, "litre": 1000},
     )
 )
 
 
-def fill_scaled(params: Sequence[Param], clause: Clause, out: Filling) -> None:
+def fill_scaled(tool: KnownTool, clause: Clause, out: Filling) -> None:
     """Fills what takes an amount in one unit from one that is told in another.
 
     Args:
-        params: the tool's parameters, those that are filled among them.
+        tool: the tool.
         clause: the clause.
         out: takes the arguments.
     """
+    words = {*parts(tool.name), *(token.low for token in tokens(tool.spec.description))}
+    units = {family(stem(word)) for word in words} | {family(word) for param in tool.params for word in param.stems}
     for scale in _SCALES:
-        able = [
-            param for param in params if param.shape == "number" and {family(word) for word in param.stems} & {*scale}
-        ]
+        if len(units & {*scale}) != 1:
+            # What converts hours to minutes is not asked for the minutes of 90 minutes.
+            continue
+        (own,) = units & {*scale}
+        able = [p for p in tool.params if p.shape == "number" and own in {family(word) for word in p.stems}]
         said = [value for value in clause.values if value.kind == "number" and _unit(value, clause) in scale]
         if len(able) != 1 or len(said) != 1 or able[0].name in out.arguments or "per" in able[0].stems:
             continue
         (param,), (value,) = able, said
         end = next(t.end for t in clause.tokens if t.start >= value.end and family(t.stem) == _unit(value, clause))
-        own = next(family(word) for word in param.stems if family(word) in scale)
         amount = Fraction(value.text.replace(",", "")) * scale[_unit(value, clause)] / scale[own]
         exact = amount.denominator == 1 or ("number" in param.types and Fraction(str(float(amount))) == amount)
         if exact and amount > 0 and not overlaps(value.start, end, out.used):
