@@ -1,5 +1,13 @@
 """Follow-ups: a short question is understood from the one before it."""
 
+import asyncio
+
+import pytest
+
+from treadle import Agent, Conversation, Limits
+from treadle.kernel.messages import ToolMessage, UserMessage
+from treadle.tools.builtin import SKILLS
+
 MAIN = "Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401"
 
 
@@ -104,3 +112,49 @@ def test_nothing_is_compared_with_itself(ask):
     for question in ("and consolidation_mart only?", "only consolidation_mart", "and consolidation mart only?"):
         answer, session = ask("analyst", "Compare fi_reporting and consolidation_mart for company 1002", question)
         assert "compare_sources" not in session.tools, answer
+
+
+VALUE = "What's the total value of our gadget inventory?"
+
+
+@pytest.mark.parametrize(
+    ("on_limit", "limits"),
+    [("answer", Limits(tool_calls=1)), ("stop", Limits(tool_calls=2)), ("answer", Limits(steps=2))],
+    ids=["calls, answered", "calls, stopped", "steps, answered"],
+)
+def test_what_a_limit_cut_short_is_gone_on_with_and_asked_again(on_limit, limits):
+    agent = Agent("offline", skills=[SKILLS["inventory"]], on_limit=on_limit)
+
+    async def told() -> list[str]:
+        found, talk = [], Conversation()
+        for message in (None, "Please go on."):
+            short = await agent.run(VALUE, limits=limits)
+            assert not short.finished
+            found.append((await agent.resume(short, limits=Limits(), message=message)).text)
+        await agent.run(VALUE, limits=limits, conversation=talk)
+        return [*found, (await agent.run(VALUE, conversation=talk)).text]
+
+    for text in asyncio.run(told()):
+        assert text.startswith("quantity 75, unit price 24.99: total 1874.25 USD")
+
+
+def test_a_short_question_after_a_run_that_a_limit_stopped_is_one_of_its_own():
+    agent, talk = Agent("offline", skills=[SKILLS["inventory"]], on_limit="stop"), Conversation()
+    agent.run_sync(VALUE, limits=Limits(tool_calls=1), conversation=talk)
+    result = agent.run_sync("and of widgets?", conversation=talk)
+    assert "total 1875.00 USD" in result.text
+    assert "1874.25" not in result.text
+
+
+def test_a_call_that_was_cut_off_is_made_again_only_where_it_changes_nothing(reply, toolbox):
+    told = '{"error": true, "message": "This call was under way when the run stopped (deadline); who knows."}'
+    shop = toolbox("shop")
+    asked = [UserMessage(VALUE)]
+    first = reply(asked, shop).message
+    cut = [*asked, first, ToolMessage(first.calls[0].id, "check_stock", told, is_error=True)]
+    assert [call.name for call in reply(cut, shop).message.calls] == ["check_stock"]
+    asked, library = [UserMessage("Renew the loan of book 7")], toolbox("library")
+    first = reply(asked, library).message
+    assert [call.name for call in first.calls] == ["renew_loan"]
+    cut = [*asked, first, ToolMessage(first.calls[0].id, first.calls[0].name, told, is_error=True)]
+    assert reply([*cut, UserMessage("Please go on.")], library).message.calls == ()

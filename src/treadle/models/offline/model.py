@@ -100,7 +100,9 @@ class OfflineModel:
     def _reply(self, request: ModelRequest) -> tuple[list[Call], str]:
         """The calls to make now or, if there are none, the text."""
         box = Toolbox(request.tools)
-        turns = _called_by_name(read_turns(request.messages), box)
+        may_call = request.tool_choice != "none"
+        reads = [tool.name for tool in box.tools if not tool.may_change]
+        turns = _called_by_name(read_turns(request.messages, reads, closing=not may_call), box)
         if not turns or (not box.tools and not turns[-1].exchanges):
             return [], decline(box)
         if len(turns[-1].question) > LONGEST:
@@ -124,7 +126,6 @@ class OfflineModel:
             if planner.is_plannable(added):
                 more = planner.plan(added)
                 plan = Plan(plan.outcomes + more.outcomes, plan.unplanned)
-        may_call = request.tool_choice != "none"
         if may_call and plan.calls:
             return plan.calls, ""
         read_as = meant.text if meant.rewritten else ""

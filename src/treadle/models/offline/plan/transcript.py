@@ -6,7 +6,7 @@ and `answer`.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,14 @@ from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessa
 
 # The longest question that is read, in characters: reading takes time that grows with its square.
 LONGEST = 1000
+# Calls that the run's limit or end kept from being made, or cut off: another time they may be made.
+_UNMADE, _CUT_OFF = "This call was not executed", "This call was under way when the run stopped"
+_CLOSING = "Stop here: "
+_GO_ON = re.compile(
+    r"(?:There is room to go on now\. )?(?:please )?(?:go on|continue|carry on|keep going|proceed)"
+    r"(?: with the task)?(?:,? please)?\W*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +55,43 @@ class Turn:
     exchanges: list[Exchange] = field(default_factory=list)
 
 
-def read_turns(messages: Sequence[Message]) -> list[Turn]:
+def read_turns(messages: Sequence[Message], reads: Collection[str] = (), closing: bool = False) -> list[Turn]:
     """The turns of a conversation, oldest first.
 
     A user message that comes before the question so far has an answer is an interjection: a nudge, a request to write
-    up, or something added.
+    up, or something added. One that has the work gone on with belongs to the turn before it, answered or not.
+
+    Args:
+        messages: the conversation.
+        reads: the tools that change nothing.
+        closing: whether nothing can be called any more, so that a call which a limit kept from being made is what is in
+            the way. Else it is left out, and so made anew where it is still wanted, as is one of `reads` that was cut
+            off; what a person says after it is a question, as the run that worked on the one before has ended.
     """
     turns: list[Turn] = []
     pending: dict[str, ToolCall] = {}
     answered = True
+    cut = False
     for message in messages:
         match message:
-            case UserMessage() if answered or not turns:
-                turns.append(Turn(message.text))
+            case UserMessage() if turns and _GO_ON.fullmatch(message.text.strip()):
                 answered = False
+            case UserMessage() if answered or not turns or (cut and not message.text.startswith(_CLOSING)):
+                turns.append(Turn(message.text))
+                answered = cut = False
             case UserMessage():
                 turns[-1].interjections += [message.text] if len(message.text) <= LONGEST else []
             case AssistantMessage():
                 pending = {call.id: call for call in message.calls}
-                answered = not pending
+                answered, cut = not pending, False
             case ToolMessage():
                 call = pending.get(message.call_id)
                 if turns and call is not None:
-                    turns[-1].exchanges.append(_exchange(call, message))
+                    exchange = _exchange(call, message)
+                    again = (_UNMADE, _CUT_OFF) if call.name in reads else _UNMADE
+                    unmade = exchange.failed and exchange.message.startswith(again)
+                    cut = cut or unmade
+                    turns[-1].exchanges += [exchange] if closing or not unmade else []
             case SystemMessage():
                 pass
     return turns
