@@ -85,6 +85,22 @@ def test_a_part_of_an_option_is_told_with_its_option(word, meant):
         Agent(ScriptedModel([]), **{word: 3})
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("maxSteps", "did you mean limits=Limits(steps=…)?"),
+        ("maxOutputTokens", "did you mean settings=ModelSettings(max_tokens=…)?"),
+        ("onStepFinish", "it is a run that takes on_event: agent.run(…, on_event=…)"),
+        ("experimental_context", "it is a run that takes deps: agent.run(…, deps=…)"),
+        ("output_retries", "did you mean limits=Limits(consecutive_errors=…)?"),
+        ("toolsets", "did you mean tools?"),
+    ],
+)
+def test_what_the_pages_about_others_name_is_told_however_it_is_spelled(word, meant):
+    with pytest.raises(Misuse, match=f"^Agent takes no argument '{word}'; {re.escape(meant)}$"):
+        Agent(ScriptedModel([]), **{word: 3})
+
+
 @pytest.mark.parametrize("word", OF_RESULTS)
 def test_what_an_attribute_of_a_result_is_here_is_one(word):
     found = result()

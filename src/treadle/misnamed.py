@@ -20,10 +20,11 @@ ARGUMENTS: Final = {
     "max_tokens": "settings=ModelSettings(max_tokens=…)",
     "model_settings": "settings",
     "functions": "tools",
-    "toolsets": "skills",
+    "toolsets": "tools",
     "mcp_servers": "tools=[MCPServer.stdio(…)]",
     "handoffs": "tools=[handoff(agent)]",
     "agents": "tools=[agent.as_tool()]",
+    "managed_agents": "tools=[agent.as_tool()]",
     "subagents": "tools=[agent.as_tool()]",
     "sub_agents": "tools=[agent.as_tool()]",
     "stop": "stop_when",
@@ -31,8 +32,16 @@ ARGUMENTS: Final = {
     "hooks": "prepare_step, on_tool_call, on_tool_result, on_answer and on_event",
     "middleware": "prepare_step, on_tool_call, on_tool_result and on_answer",
     "guardrails": "prepare_step, approvals, on_tool_result and on_answer",
+    "input_guardrails": "prepare_step",
     "output_guardrails": "on_answer",
     "output_validator": "on_answer",
+    "final_answer_checks": "on_answer",
+    "pre_model_hook": "prepare_step",
+    "post_model_hook": "on_answer",
+    "history_processors": "context",
+    "memory": "skills=[memory_skill(…)]",
+    "store": "skills=[memory_skill(…)]",
+    "early_stopping_method": "on_limit",
     "interrupt_before": "approvals=[ask_before(…)]",
     "interrupt_on": "approvals=[ask_before(…)]",
     "human_in_the_loop": "approvals=[ask_before(…)]",
@@ -44,12 +53,18 @@ ARGUMENTS: Final = {
     "deps": "deps_type=… (the class; the value is given to each run: agent.run(…, deps=…))",
     "dependencies": "deps_type",
     "context_schema": "deps_type",
+    "experimental_context": "deps",
+    "additional_args": "deps",
     "max_retries": "retries",
+    "output_retries": "limits=Limits(consecutive_errors=…)",
     "retry": "retries",
     "checkpointer": "journal",
     "verbose": "on_event=print_trace",
     "debug": "on_event=print_trace",
     "callbacks": "on_event",
+    "step_callbacks": "on_event",
+    "on_step_finish": "on_event",
+    "event_stream_handler": "on_event",
     "tracing": "telemetry=Telemetry()",
     "instrument": "telemetry=Telemetry()",
     "session": "conversation=Conversation()",
@@ -120,6 +135,7 @@ OF_AGENTS: Final = (
     dict.fromkeys(("tool", "tool_plain"), "@treadle.tool, and Agent(…, tools=[…])")
     | dict.fromkeys(("system_prompt", "instructions"), "Agent(…, instructions=…), a text or a function")
     | {"output_validator": "Agent(…, on_answer=…)", "as_handoff": "treadle.handoff(agent)", "invoke": "run_sync(…)"}
+    | {"with_structured_output": "Agent(…, output=…)", "bind_tools": "Agent(…, tools=[…])", "get_state": "result(…)"}
     | dict.fromkeys(("ainvoke", "arun", "run_async", "ask", "chat", "kickoff", "__call__"), "run(…)")
     | dict.fromkeys(("run_stream", "run_streamed", "stream_events", "astream", "iter"), "stream(…)")
     | dict.fromkeys(("override", "clone", "copy"), "with_model(…) and with_journal(…)")
@@ -131,7 +147,10 @@ OF_AGENTS: Final = (
 PUBLIC: Final = (
     {"Runner": "Agent(…).run(…)", "function_tool": "tool", "ModelRetry": "ToolError", "Depends": "Injected"}
     | dict.fromkeys(("UsageLimits", "RunConfig"), "Limits")
-    | dict.fromkeys(("create_agent", "create_react_agent", "AgentExecutor"), "Agent")
+    | dict.fromkeys(("create_agent", "create_react_agent", "AgentExecutor", "ToolCallingAgent"), "Agent")
+    | dict.fromkeys(("generateText", "streamText"), "Agent")
+    | {"RunContextWrapper": "Injected", "MaxTurnsExceeded": "RunStopped", "StructuredTool": "Tool"}
+    | {"stepCountIs": "step_count", "hasToolCall": "has_tool_call"}
     | dict.fromkeys(("Session", "SQLiteSession", "Thread"), "Conversation")
     | dict.fromkeys(("MemorySaver", "InMemorySaver"), "MemoryJournal")
     | {"SqliteSaver": "SqliteJournal", "SQLiteJournal": "SqliteJournal", "PostgresSaver": "PostgresJournal"}

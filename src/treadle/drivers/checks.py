@@ -1,6 +1,7 @@
 """Checks: what cannot be right is refused at once, by a `Misuse` that says what would be."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -190,9 +191,9 @@ def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: 
         known, of_agents, of_runs = (inspect.signature(one).parameters for one in (function, agent, agent.run))
         # A stream may be of a new run, or of one that goes on.
         of_some = OF_RUNS if "approve" not in known else OF_RESUMED | OF_RUNS if "input" in known else OF_RESUMED
-        words = ARGUMENTS if function is agent else of_some
-        meant = words.get(name) or (name if name in of_runs else _part_of_option(name))
-        meant = meant or nearest(name, known) or name
+        words, word = ARGUMENTS if function is agent else of_some, re.sub("(?<=[a-z])[A-Z]", r"_\g<0>", name).lower()
+        meant = words.get(word) or (word if word in of_runs else _part_of_option(word))
+        meant = meant or nearest(word, known) or name
         near, option = "" if meant == name else f"; did you mean {meant}?", meant.partition("=")[0]
         if option not in known and option in of_agents:
             near = f"; it is the agent that takes {meant}: {agent.__name__}(…)"
