@@ -98,3 +98,9 @@ def test_a_single_reply_that_is_sent_back_is_told_as_one() -> None:
     assert refused.stop.detail == "the reply was no answer that could stand."
     wrong = Agent(ScriptedModel([[("nothing", {})]]), limits=once, on_limit="stop").run_sync("Well?")
     assert wrong.stop.detail == "everything went wrong in the step."
+
+
+def test_an_agent_that_checks_nothing_is_not_told_to_look_at_its_check():
+    result = Agent(ScriptedModel(lambda request: "")).run_sync("Hello?")
+    assert result.stop.reason == "consecutive_errors"
+    assert "sent back: they say nothing, or" in result.stop.advice

@@ -59,7 +59,7 @@ ADVICE: dict[str, str] = {
     "cancelled": "Run it again, or go on with the conversation.",
 }
 NO_ANSWER: Final = (
-    "Look at why the last replies were sent back: their check, or their type, asks for what did not come."
+    "Look at why the last replies were sent back: they say nothing, or not what their check, or their type, asks for."
 )
 """The advice where no tool had a part in what went wrong."""
 
