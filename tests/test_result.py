@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from pydantic import BaseModel, ConfigDict, field_serializer
 
-from treadle import Agent, Image, MemoryJournal, Pending, SqliteJournal, Text, external_tool, tool
+from treadle import Agent, Image, MemoryJournal, Misuse, Pending, SqliteJournal, Text, external_tool, tool
 from treadle.cli.report import as_json
 from treadle.kernel.events import ErrorInfo, ModelFailed
 from treadle.kernel.messages import AssistantMessage, ToolCall
@@ -239,3 +239,21 @@ async def test_a_person_is_shown_what_an_external_tool_was_called_with():
     beside = await Agent(ScriptedModel([("It is done.", [("done", {"total": 2**70})])]), tools=[done]).run("go")
     assert str(beside).splitlines()[:2] == ["It is done.", told]
     assert beside.message == "It is done."
+
+
+async def test_a_run_below_that_waits_names_the_run_in_which_it_is_decided():
+    @tool(needs_approval=True)
+    def pay(to: str) -> str:
+        """Pays somebody."""
+        return "paid"
+
+    journal = MemoryJournal()
+    clerk = Agent(ScriptedModel([[("pay", {"to": "Ann"})]]), name="clerk", tools=[pay])
+    head = Agent(ScriptedModel([[("clerk", {"task": "Pay."})], "Done."]), tools=[clerk.as_tool()], journal=journal)
+    waiting = await head.run("Pay Ann.")
+    below = await head.result(f"{waiting.run_id}.0.call_0_0")
+    assert str(below).endswith(f"decided in the run that this one works for: agent.result({waiting.run_id!r})")
+    assert "agent.resume(result, approve=['call_0_0/call_0_0'])" in str(waiting)
+    for take in (head.resume, head.cancel):
+        with pytest.raises(Misuse, match=f"works for run {waiting.run_id}, .* ends with it: name that one"):
+            await take(below.run_id)

@@ -180,6 +180,7 @@ class RecordedRuns(Generic[Deps, Output]):
 
         Raises:
             UnknownRun: the journal has no such run.
+            Misuse: it works for another run, with which it is replayed.
         """
         refuse_unknown(self.replay, unknown, type(self))
         events, journal = await recorded(self._stock.config, "replay", run)

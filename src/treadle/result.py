@@ -14,7 +14,7 @@ from typing_extensions import TypeVar
 from treadle.carried import Made, as_it_was
 from treadle.journal import Journal
 from treadle.kernel.calls import CallRecord, parsed, plain
-from treadle.kernel.events import ErrorInfo, Event, RunFinished
+from treadle.kernel.events import ErrorInfo, Event, RunFinished, RunStarted
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message, SystemMessage, Usage
 from treadle.kernel.names import escaped
@@ -198,7 +198,7 @@ class RunResult(Misnamed, Generic[Output]):
         if self.stop.advice and not self.pending:
             lines.append(self.stop.advice)
         # Of what others wrote nothing may hide the calls that stand below it.
-        return "\n".join([*map(clean, lines), *_how_to_decide(self.pending)])
+        return "\n".join([*map(clean, lines), *_how_to_decide(self)])
 
     def __repr__(self) -> str:
         """Short: a whole result in a log or a traceback is no help, and asyncio asks for this at every end."""
@@ -329,9 +329,8 @@ def answer_shown(result: RunResult[Any]) -> str:
 
 def arguments_shown(result: RunResult[Any]) -> str:
     """The arguments of the external tool that ended a run, which are its answer, as JSON; empty if none did."""
-    if result.stop.reason != "external_tool":
-        return ""
-    return json.dumps(plain_output(result), ensure_ascii=False, separators=(",", ":"))
+    ended = result.stop.reason == "external_tool"
+    return json.dumps(plain_output(result), ensure_ascii=False, separators=(",", ":")) if ended else ""
 
 
 def why_of(stop: Stop) -> str:
@@ -340,8 +339,7 @@ def why_of(stop: Stop) -> str:
 
 
 def told_of(stop: Stop) -> str:
-    """The reason of a stop with its detail, for a model above or a client: of a failed model the kind, and not what
-    its provider said, which is for whoever runs the agent."""
+    """The reason of a stop with its detail, for a model above or a client, which is not told what a provider said."""
     detail = stop.detail.partition(":")[0] if stop.reason == "model_error" else stop.detail
     return f"{stop.reason}: {detail}" if detail else stop.reason
 
@@ -350,7 +348,7 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def _how_to_decide(pending: Sequence[Pending]) -> Iterator[str]:
+def _how_to_decide(result: RunResult[Any]) -> Iterator[str]:
     """What waits, in full, and how each is decided."""
     how = {
         "approval": "allow it with agent.resume(result, approve=[{0!r}]), refuse it with deny=[{0!r}]",
@@ -358,9 +356,11 @@ def _how_to_decide(pending: Sequence[Pending]) -> Iterator[str]:
         "interrupted": "nobody knows what it did: give its result with agent.resume(result, results={{{0!r}: …}}), "
         "have it run again with approve=[{0!r}], refuse it with deny=[{0!r}]",
     }
-    for one in pending:
+    above = [one.parent.run_id for one in result.events[:1] if isinstance(one, RunStarted) and one.parent is not None]
+    there = "it is decided in the run that this one works for: agent.result({1!r})"
+    for one in result.pending:
         yield f"waits for {'a result' if one.kind == 'result' else 'a decision'}: {one}"
-        yield f"    {how[one.kind].format(one.call_id)}"
+        yield "    " + (there if above else how[one.kind]).format(one.call_id, *above)
 
 
 def plain_output(result: RunResult[Any]) -> Any:

@@ -162,8 +162,8 @@ def standing(events: Sequence[Event], going_on: GoingOn) -> RunState:
     above = state.started.parent
     if above is not None and not _over(state, going_on):
         raise Misuse(
-            f"run {state.run_id} works for run {above.run_id}, under the rules and limits of that one too: resume that "
-            "one"
+            f"run {state.run_id} works for run {above.run_id}, under the rules and limits of that one too, and goes on "
+            "or ends with it: name that one"
         )
     return state
 
