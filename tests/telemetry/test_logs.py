@@ -3,12 +3,12 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from needs import need
 
-from treadle import Agent, ToolError, tool
+from treadle import Agent, MemoryJournal, ToolError, tool
 from treadle.models.errors import Overloaded
 from treadle.testing import ScriptedModel
 
@@ -97,3 +97,23 @@ async def test_a_kept_library_writes_the_lines_as_json() -> None:
     lines = [json.loads(line) for line in written.getvalue().splitlines()]
     assert {line["run_id"] for line in lines} == {run_id}
     assert [line["call_id"] for line in lines if "exc_info" in line] == ["call_0_0"]
+
+
+async def test_what_happened_before_or_does_not_happen_is_told_to_nobody(lines: list[logging.LogRecord]) -> None:
+    told: list[str] = []
+
+    class Observing:
+        def observed(self, *given: object) -> Callable[[int, object], None]:
+            return lambda number, event: told.append(type(event).__name__)
+
+    model = ScriptedModel([[("stumble", {"what": "it"})], Overloaded("busy")])
+    agent = Agent(model, tools=[stumble], retries=0, journal=MemoryJournal(), telemetry=Observing())
+    run = await agent.run("Go on.")
+    assert told[-1] == "RunFinished"
+    assert [line.name for line in lines].count("treadle.runs") == 1
+    told.clear()
+    lines.clear()
+    assert (await agent.replay(run.run_id)).same
+    assert lines == []
+    await agent.estimate("Go on.")
+    assert told == []

@@ -49,7 +49,8 @@ class Audience:
     """Who watches one run."""
 
     __slots__ = (
-        "_logged", "_observe", "_on_event", "_run", "_spent", "_unheard", "_unobserved", "_unshown", "_unwatched"
+        "_logged", "_observe", "_on_event", "_over", "_run", "_spent", "_unheard", "_unobserved", "_unshown",
+        "_unwatched",
     )  # fmt: skip
 
     def __init__(self, run: Watched, on_event: Callable[[RunEvent], object] | None) -> None:
@@ -59,6 +60,7 @@ class Audience:
         self._spent: SpentSoFar | None = None
         self._observe: Callable[[int, Event], None] | None = None
         self._unobserved: list[tuple[int, Event]] = []
+        self._over = False
         # What a run takes is told to who watches those above it.
         self._unwatched = on_event is None and run.parent is None
         self.look_again()
@@ -67,6 +69,10 @@ class Audience:
         """Has each event told to `observe` too, with its number; an end once it is in the journal."""
         self._observe = observe
         self._unwatched = self._unheard = False
+
+    def leave(self) -> None:
+        """Has nothing told from here on: it happened before, as in a replay, or is not to, as in an estimate."""
+        self._over = True
 
     def look_again(self) -> None:
         """Asks whether anybody reads the log: once a step, and not for each event."""
@@ -81,6 +87,8 @@ class Audience:
     def told(self, event: Event, before: RunState) -> None:
         """Tells of `event`, which has just been folded, and of what it changed of the state `before`."""
         run = self._run
+        if self._over:
+            return
         if type(event) is RunFinished:
             log_failure(run.state, event, run.redact)
         if self._unheard:

@@ -1,6 +1,6 @@
 """Estimate: what the first request of a run may take, found out as the run would, without calling a model or a tool."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from treadle.conversation import Conversation
@@ -64,7 +64,9 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
     said = asked.conversation
     if isinstance(said, Conversation):
         asked = asked._replace(conversation=Conversation(said.messages, name=said.name))
-    run = await begun(config, asked)
+    # Of a run that is not carried out nobody is told: a span of it would never end.
+    run = await begun(replace(config, telemetry=None), asked)
+    run.audience.leave()
     async with serving(config.servers):
         await take_stock(run)
     command = await run.judged()

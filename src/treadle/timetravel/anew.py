@@ -71,7 +71,9 @@ class Anew:
         self.run = self._run(None)
 
     def _run(self, state: RunState | None) -> Run:
-        return Run(self._config, DRIVER, deps=self._deps, state=state)
+        run = Run(self._config, DRIVER, deps=self._deps, state=state)
+        run.audience.leave()
+        return run
 
     def taken_up(self) -> None:
         """What a process kept in memory is gone: another takes the run up."""
