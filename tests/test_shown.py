@@ -4,7 +4,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from treadle import Agent, Limits, MemoryJournal, StepCompleted, SubRunEvent, handoff, print_trace, tool, trace_lines
+from treadle import (
+    Agent,
+    Alternative,
+    Limits,
+    MemoryJournal,
+    Retry,
+    StepCompleted,
+    SubRunEvent,
+    handoff,
+    print_trace,
+    tool,
+    trace_lines,
+)
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models import ModelEvent, ModelReply, ModelRequest, Overloaded, TextDelta
 from treadle.testing import ScriptedModel
@@ -179,3 +191,22 @@ async def test_a_long_text_is_cut_and_says_so() -> None:
     (said,) = [line for line in lines if line.startswith("  says:")]
     assert said.endswith("… (2,500 characters)")
     assert len(said) < 700
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("nothing here", "  call_0_0 is replaced by this: nothing here"),
+        (Retry(), '  call_0_0 is made anew as look({"item":"a"})'),
+        (Alternative("look", {"item": "b"}), '  call_0_0 is made anew as look({"item":"b"})'),
+        (None, "  call_0_0 is kept as it is"),
+    ],
+    ids=["replaced", "again", "another", "kept"],
+)
+async def test_a_trace_tells_what_a_hook_made_of_a_result(made: object, told: str) -> None:
+    """It said "replace" or "call", and not by what, so that what the model had seen stood nowhere."""
+    answers, lines = [made], list[str]()
+    script = ScriptedModel([[("look", {"item": "a"})], "Done."])
+    agent = Agent(script, tools=[look], on_tool_result=lambda call, result: answers.pop() if answers else None)
+    await agent.run("Where is it?", on_event=lambda event: lines.extend(trace_lines(event)))
+    assert told in lines

@@ -28,7 +28,7 @@ from treadle.kernel.events import (
     ToolsListed,
     ToolStarted,
 )
-from treadle.kernel.messages import Message, UserMessage, text_of
+from treadle.kernel.messages import Message, ToolCall, UserMessage, text_of
 from treadle.kernel.stop import Stop
 from treadle.visible import visible
 
@@ -96,8 +96,13 @@ def _between(event: RunEvent) -> list[str]:
             return [f"  treadle: {_shown(text)}"]
         case ToolReacted(call_id=call_id, arguments=str(arguments)):
             return [f"  {_shown(call_id)} is made with other arguments: {_shown(arguments)}"]
-        case ToolReacted(call_id=call_id, action=action):
-            return [f"  {_shown(call_id)} after a look at its result: {action}"]
+        case ToolReacted(call_id=call_id, action="replace", content=content):
+            word = "an error" if event.is_error else "this"
+            return [f"  {_shown(call_id)} is replaced by {word}: {_shown(text_of(content))}"]
+        case ToolReacted(call_id=call_id, call=ToolCall() as call):
+            return [f"  {_shown(call_id)} is made anew as {_shown(call.name)}({_shown(call.arguments)})"]
+        case ToolReacted(call_id=call_id, reason=reason):
+            return [f"  {_shown(call_id)} is kept as it is{f': {_shown(reason)}' if reason else ''}"]
         case ApprovalRequested(call_id=call_id):
             return [f"  waits for a decision: {_shown(call_id)}"]
         case ApprovalDecided(call_id=call_id, approved=True, arguments=str(arguments)):
