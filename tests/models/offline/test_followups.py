@@ -158,3 +158,11 @@ def test_a_call_that_was_cut_off_is_made_again_only_where_it_changes_nothing(rep
     assert [call.name for call in first.calls] == ["renew_loan"]
     cut = [*asked, first, ToolMessage(first.calls[0].id, first.calls[0].name, told, is_error=True)]
     assert reply([*cut, UserMessage("Please go on.")], library).message.calls == ()
+
+
+@pytest.mark.parametrize("asked", [{"output": bool}, {"tool_choice": "required"}], ids=["type", "choice"])
+def test_an_answer_that_is_sent_back_is_still_what_was_found(asked):
+    """It was forgotten for "I cannot plan an answer to that", which what the loop says was taken for a question."""
+    result = Agent("offline", skills=[SKILLS["inventory"]], **asked).run_sync("How many gadgets do we have?")
+    assert not result.finished
+    assert result.text.startswith("gadgets: quantity 75")

@@ -17,11 +17,12 @@ from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessa
 LONGEST = 1000
 # Calls that the run's limit or end kept from being made, or cut off: another time they may be made.
 _UNMADE, _CUT_OFF = "This call was not executed", "This call was under way when the run stopped"
-_CLOSING = "Stop here: "
-_GO_ON = re.compile(
-    r"(?:There is room to go on now\. )?(?:please )?(?:go on|continue|carry on|keep going|proceed)"
+# What has the work on a question gone on with: the loop's own words, or a person's.
+_SAME_QUESTION = re.compile(
+    r"(?:Stop here: |That is not a valid |Your last reply was empty\.|A text is no answer in this step: ).*"
+    r"|(?:There is room to go on now\. )?(?:please )?(?:go on|continue|carry on|keep going|proceed)"
     r"(?: with the task)?(?:,? please)?\W*",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -58,8 +59,8 @@ class Turn:
 def read_turns(messages: Sequence[Message], reads: Collection[str] = (), closing: bool = False) -> list[Turn]:
     """The turns of a conversation, oldest first.
 
-    A user message that comes before the question so far has an answer is an interjection: a nudge, a request to write
-    up, or something added. One that has the work gone on with belongs to the turn before it, answered or not.
+    A user message that comes before the question so far has an answer is an interjection: a nudge, or something added.
+    One that has the work on it gone on with, or its answer given otherwise, is no question and adds nothing.
 
     Args:
         messages: the conversation.
@@ -74,9 +75,9 @@ def read_turns(messages: Sequence[Message], reads: Collection[str] = (), closing
     cut = False
     for message in messages:
         match message:
-            case UserMessage() if turns and _GO_ON.fullmatch(message.text.strip()):
+            case UserMessage() if turns and _SAME_QUESTION.fullmatch(message.text.strip()):
                 answered = False
-            case UserMessage() if answered or not turns or (cut and not message.text.startswith(_CLOSING)):
+            case UserMessage() if answered or cut or not turns:
                 turns.append(Turn(message.text))
                 answered = cut = False
             case UserMessage():
