@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from pydantic import BaseModel, ConfigDict, field_serializer
 
-from treadle import Agent, Image, MemoryJournal, Misuse, Pending, SqliteJournal, Text, external_tool, tool
+from treadle import Agent, Image, MemoryJournal, Misuse, Pending, RunStopped, SqliteJournal, Text, external_tool, tool
 from treadle.cli.report import as_json
 from treadle.kernel.events import ErrorInfo, ModelFailed
 from treadle.kernel.messages import AssistantMessage, ToolCall
@@ -257,3 +257,5 @@ async def test_a_run_below_that_waits_names_the_run_in_which_it_is_decided():
     for take in (head.resume, head.cancel):
         with pytest.raises(Misuse, match=f"works for run {waiting.run_id}, .* ends with it: name that one"):
             await take(below.run_id)
+    with pytest.raises(RunStopped, match=r"^waiting: pay \(call_0_0\)\. Give the decisions or results"):
+        below.require()

@@ -220,8 +220,8 @@ class RunStopped(Exception):
     """A run ended without finishing its task. `result` has everything that was found."""
 
     def __init__(self, result: RunResult[Any]) -> None:
-        stop = result.stop
-        super().__init__(" ".join(part for part in (f"{stop.reason}: {stop.detail}".rstrip(": "), stop.advice) if part))
+        why = f"{result.stop.reason}: {result.stop.detail}".rstrip(": .")
+        super().__init__(". ".join(part for part in (why, result.stop.advice) if part))
         self.result = result
 
     def __reduce__(self) -> Made:
