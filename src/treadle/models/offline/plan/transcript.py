@@ -19,7 +19,8 @@ LONGEST = 1000
 _UNMADE, _CUT_OFF = "This call was not executed", "This call was under way when the run stopped"
 # What has the work on a question gone on with: the loop's own words, or a person's.
 _SAME_QUESTION = re.compile(
-    r"(?:Stop here: |That is not a valid |Your last reply was empty\.|A text is no answer in this step: ).*"
+    r"(?:Stop here: .* Tools are off now\.|That is not a valid [^.]+\. |Your last reply was empty\.|"
+    r"A text is no answer in this step: ).*"
     r"|(?:There is room to go on now\. )?(?:please )?(?:go on|continue|carry on|keep going|proceed)"
     r"(?: with the task)?(?:,? please)?\W*",
     re.IGNORECASE | re.DOTALL,
