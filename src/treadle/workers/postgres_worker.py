@@ -82,7 +82,6 @@ _LOOK: Final = 0.05
 
 _CLOSE: Final = "DELETE FROM procrastinate_jobs WHERE id = %s"
 
-
 _AWAY: Final = JournalUnavailable | BudgetUnavailable | QueueUnavailable
 """What a delivery that needs something raises while that cannot be reached."""
 
