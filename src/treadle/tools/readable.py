@@ -29,11 +29,8 @@ def validator_of(adapter: Any) -> Any:
     if readable == schema:
         return adapter.validator
     made: Any = SchemaValidator
-    try:
-        # A model in it would be checked by what its class has, made from the schema that was.
-        return made(readable, _use_prebuilt=False)
-    except TypeError:  # early releases do not take it
-        return made(readable)
+    # A model in it would be checked by what its class has, made from the schema that was.
+    return made(readable, _use_prebuilt=False)
 
 
 def _readable(schema: Any) -> Any:
