@@ -203,7 +203,7 @@ class RunResult(Misnamed, Generic[Output]):
     def __repr__(self) -> str:
         """Short: a whole result in a log or a traceback is no help, and asyncio asks for this at every end."""
         text = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
-        return f"RunResult({self.run_id!r}, {self.stop.reason!r}, {len(self.steps)} steps, text={text!r})"
+        return f"RunResult({self.run_id!r}, {self.stop.reason!r}, {_count(len(self.steps), 'step')}, text={text!r})"
 
     def require(self) -> "RunResult[Output]":
         """This result, if the run finished.

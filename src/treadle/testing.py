@@ -115,10 +115,10 @@ class ScriptedModel:
         yield reply
 
     def _turn(self, number: int) -> Turn:
-        if number >= len(self._turns):
+        if number >= (turns := len(self._turns)):
             raise ScriptExhausted(
-                f"the script has {len(self._turns)} turns and was asked for turn {number + 1}: add a turn, or limit "
-                "the steps"
+                f"the script has {'1 turn' if turns == 1 else f'{turns} turns'} and was asked for turn {number + 1}: "
+                "add a turn, or limit the steps"
             )
         return self._turns[number]
 

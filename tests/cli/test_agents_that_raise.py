@@ -16,7 +16,7 @@ def pay(amount: int) -> str:
 model = ScriptedModel(lambda request: [("pay", {{"amount": 1}})])
 agent = Agent(model, name="shop", tools=[pay], limits=Limits(steps=1), on_limit="raise")
 '''
-STOPPED = "stopped: max_steps: the limit of 1 steps is reached."
+STOPPED = "stopped: max_steps: the limit of 1 step is reached."
 
 
 @pytest.fixture

@@ -346,7 +346,7 @@ async def test_an_agent_that_stops_short_is_an_error_with_what_it_found():
     calls = ("So far.", [("look", {"key": "a"})])
     short = child(calls, tools=[look], limits=Limits(steps=1), on_limit="stop")
     (_, back) = await came_of(TASK, tools=[short.as_tool()])
-    told = "child stopped before it was done (max_steps: the limit of 1 steps is reached.)"
+    told = "child stopped before it was done (max_steps: the limit of 1 step is reached.)"
     assert back == error(
         f'{{"error":true,"message":"{told}","found":"So far."}}',
         spent=Spent(1, Usage(10, 4), tool_calls=1, unpriced=True),

@@ -874,7 +874,9 @@ def test_which_calls_of_a_reply_may_be_made(limit, allowed, early, made, refused
     assert [record.status != "refused" for record in step.calls] == [True] * made + [False] * (2 - made)
     assert (state.refused, state.tool_calls, state.open_calls) == (refused, counted, made)
     for record in step.calls[made:]:
-        why = unexecuted(f"This call was not executed. The run's limit of {limit} tool calls is reached.")
+        why = unexecuted(
+            f"This call was not executed. The run's limit of {limit} tool call{'s' * (limit != 1)} is reached."
+        )
         assert (record.result, record.ended_at) == (ToolMessage(record.id, record.name, why, is_error=True), 103.0)
 
 

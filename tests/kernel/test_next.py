@@ -74,7 +74,7 @@ def test_a_condition_that_is_met_ends_it():
     ("limits", "reason", "detail", "lands"),
     [
         ({"seconds": 5.0}, "deadline", "the time limit of 5 s is reached.", False),
-        ({"usd": 1}, "max_cost", "1.0 of at most 1 dollars are spent.", False),
+        ({"usd": 1}, "max_cost", "1.0 of at most 1 dollar are spent.", False),
         ({"tokens": 28}, "max_tokens", "28 of at most 28 tokens are used.", False),
         ({"consecutive_errors": 2}, "consecutive_errors", "everything went wrong in 2 steps in a row.", True),
         ({"steps": 3}, "max_steps", "the limit of 3 steps is reached.", True),
@@ -157,7 +157,7 @@ def test_a_cost_that_is_not_known_ends_a_run_with_a_limit_in_dollars():
 def test_calls_that_were_refused_end_it_with_a_closing_reply():
     events = [replace(STARTED, limits=replace(NO_LIMITS, tool_calls=1)), prepared(), replied(A, B)]
     found = decide(fold_all([*events, ToolFinished(0, "a", "1", at=105.0)]))
-    assert found.landing == stopped("max_tool_calls", "the limit of 1 tool calls is reached.")
+    assert found.landing == stopped("max_tool_calls", "the limit of 1 tool call is reached.")
 
 
 @pytest.mark.parametrize("act", ["nudge", "withhold", "stop"])

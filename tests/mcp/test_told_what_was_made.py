@@ -50,7 +50,7 @@ async def test_a_client_is_told_what_an_agent_has_made_that_a_limit_stopped(on_l
     async with Client(server_of(agent)) as client:
         found = await client.call_tool("clerk", {"task": "pay 1"})
     assert found.is_error
-    assert found.content[0].text.endswith(f"(max_steps: the limit of 1 steps is reached.). {MADE} {NOT_UNDONE}")
+    assert found.content[0].text.endswith(f"(max_steps: the limit of 1 step is reached.). {MADE} {NOT_UNDONE}")
 
 
 async def test_a_client_is_told_what_an_agent_has_made_that_a_condition_ended_without_a_word():

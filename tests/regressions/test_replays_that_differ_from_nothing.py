@@ -267,3 +267,28 @@ async def test_a_run_that_an_earlier_version_ended_for_errors_in_its_own_words_i
     same = Agent(model, journal=earlier, limits=Limits(consecutive_errors=1), on_limit=on_limit)
     for found in (await replay(earlier, ended.run_id), await same.replay(ended.run_id)):
         assert found.same, str(found)
+
+
+@pytest.mark.parametrize("on_limit", ["answer", "stop"])
+@pytest.mark.parametrize(
+    ("limits", "one", "many"), [({"steps": 1}, "1 step", "1 steps"), ({"tool_calls": 1}, "1 tool call", "1 tool calls")]
+)
+async def test_a_run_that_an_earlier_version_ended_at_a_limit_of_one_is_replayed(limits, one, many, on_limit):
+    model = ScriptedModel([[("look", {}), ("look", {})], "That is all."])
+    told = {
+        "tools": [tool(lambda: "seen", name="look", effect="read")],
+        "limits": Limits(**limits),
+        "on_limit": on_limit,
+    }
+    agent = Agent(model, journal=MemoryJournal(), **told)
+    ended = await agent.run("go")
+    assert ended.stop.detail == f"the limit of {one} is reached."
+    earlier = MemoryJournal()
+    words = f"limit of {one} is".encode(), f"limit of {many} is".encode()
+    events = [decode_event(encode_event(event).replace(*words)) for event in await agent.journal.read(ended.run_id)]
+    await earlier.append(ended.run_id, 0, events)
+    for found in (
+        await replay(earlier, ended.run_id),
+        await Agent(model, journal=earlier, **told).replay(ended.run_id),
+    ):
+        assert found.same, str(found)

@@ -106,7 +106,7 @@ def test_a_person_who_says_it_twice_waits_for_no_step(serves, then):
     server.process.send_signal(signal.SIGINT)
     code, log = server.ended()
     assert (code, "Traceback" in log) == (0, False), log
-    assert "1 runs were left in the middle of a step" in log
+    assert "left in the middle of a step, to go on when taken up: 1 run" in log
     assert "runs out by itself" not in log
 
     server = serves("--leave", "--grace", "0")

@@ -152,7 +152,7 @@ class Story:
             case ToolsListed(listed=tools):
                 told = shorten(", ".join(one.name for one in tools), TEXT)
                 whose = "servers list" if any(one.server for one in tools) else "who began it brings"
-                self._say("perceive", f"{whose} {len(tools)} tools: {told}")
+                self._say("perceive", f"{whose} {count(len(tools), 'tool')}: {told}")
             case MessageAdded(message=message):
                 self._say("perceive", f"someone added: {shorten(message.text, TEXT)}")
             case NudgeGiven(text=text):

@@ -22,7 +22,7 @@ from treadle.kernel.history import instructed
 from treadle.kernel.messages import AssistantMessage, Message, ToolSpec, UserMessage
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import Stop, stopped
+from treadle.kernel.stop import Stop, counted, stopped
 from treadle.models.given import check_settings
 from treadle.models.port import Model, ModelRequest, Usual
 from treadle.models.profile import profile_of
@@ -83,7 +83,7 @@ def _used_up(within: Within, reason: Reached) -> Stop:
         return stop
     used = f"{state.usage.total_tokens} of at most {limits.tokens} tokens are used"
     if reason == "max_cost":
-        used = f"{state.cost or Decimal(0)} of at most {limits.budget} dollars are spent"
+        used = f"{state.cost or Decimal(0)} of at most {counted(limits.budget, 'dollar')} are spent"
     return stopped(reason, f"{used}, and what is left is kept for a closing reply.")
 
 
@@ -251,11 +251,11 @@ def remaining(state: RunState) -> str:
     """What is left of a run's limits, in words for the model; empty if it has none of those that it could heed."""
     limits, budget, parts = state.limits, state.limits.budget, []
     if limits.steps is not None:
-        parts.append(f"{limits.steps - len(state.steps) - state.sub_steps} steps, this one included")
+        parts.append(f"{counted(limits.steps - len(state.steps) - state.sub_steps, 'step')}, this one included")
     if limits.tool_calls is not None:
-        parts.append(f"{max(0, limits.tool_calls - state.tool_calls)} tool calls")
+        parts.append(counted(max(0, limits.tool_calls - state.tool_calls), "tool call"))
     if limits.seconds is not None:
-        parts.append(f"{max(0.0, limits.seconds - state.elapsed):.0f} seconds")
+        parts.append(counted(round(max(0.0, limits.seconds - state.elapsed)), "second"))
     if budget is not None:
         parts.append(f"{max(Decimal(0), minus(budget, state.cost or Decimal(0))):.4f} dollars")
     if limits.tokens is not None:

@@ -29,7 +29,7 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.messages import Message, ToolCall, UserMessage, text_of
-from treadle.kernel.stop import Stop
+from treadle.kernel.stop import Stop, counted
 from treadle.visible import visible
 
 LONGEST = 600
@@ -118,7 +118,7 @@ def _between(event: RunEvent) -> list[str]:
             return [f"  {policy} made room: about {before:,} tokens became {after:,}"]
         case ToolsListed(listed=tools):
             whose = "servers list" if any(one.server for one in tools) else "who began it brings"
-            return [f"  {whose} {len(tools)} tools: {_shown(', '.join(one.name for one in tools))}"]
+            return [f"  {whose} {counted(len(tools), 'tool')}: {_shown(', '.join(one.name for one in tools))}"]
         case RunResumed():
             return ["  taken up again"]
         case _:

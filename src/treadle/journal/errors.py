@@ -47,7 +47,8 @@ class JournalConflict(JournalError):
 
 def _conflict(expected: int, found: int) -> str:
     if expected == 0:
-        return f"it exists already, with {found} events. Resume it, or start the run under another id."
+        events = "1 event" if found == 1 else f"{found} events"
+        return f"it exists already, with {events}. Resume it, or start the run under another id."
     held = f"this process was at event {expected}, the journal is at {found}"
     if found == 0:
         return (
@@ -190,7 +191,8 @@ class JournalDamaged(JournalUnavailable):
         shown = "; ".join(
             f"event {one.event} of run {one.run_id!r}{place} cannot be read: {one.why}" for one in damage[:SHOWN]
         )
-        more = f"; and {len(damage) - SHOWN} more runs" if len(damage) > SHOWN else ""
+        left = len(damage) - SHOWN
+        more = f"; and {left} more run{'' if left == 1 else 's'}" if left > 0 else ""
         super().__init__(
             f"{shown}{more}. Other runs can be read. Take the journal from a backup, or remove the run: "
             "`treadle runs delete RUN` (in Python: journal.delete(run_id)).",

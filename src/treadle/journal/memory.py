@@ -181,7 +181,7 @@ class MemoryJournal:
         await self.close()
 
     def __repr__(self) -> str:
-        return f"MemoryJournal({len(self._runs)} runs)"
+        return f"MemoryJournal({len(self._runs)} run{'' if len(self._runs) == 1 else 's'})"
 
     def _stored(self, run_id: str) -> list[Event]:
         self._check_open()

@@ -168,4 +168,4 @@ def check_fork(seq: int, run_id: str, events: Sequence[Event]) -> None:
 
 def too_short(source: str, found: int, seq: int) -> ValueError:
     """The error for a run that has fewer events than a fork of it would share."""
-    return ValueError(f"run {source!r} has {found} events, and cannot be forked after {seq}")
+    return ValueError(f"run {source!r} has {found} event{'' if found == 1 else 's'}, and cannot be forked after {seq}")

@@ -18,7 +18,7 @@ from treadle.kernel.money import NOTHING, plus
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
-from treadle.kernel.stop import NO_ANSWER, UNJUDGED, Check, Decision, Judgement, Stop, StopReason, stopped
+from treadle.kernel.stop import NO_ANSWER, UNJUDGED, Check, Decision, Judgement, Stop, StopReason, counted, stopped
 
 TO_RUN = frozenset({"asked", "approved", "interrupted", "returned"})
 """The calls that somebody has to carry on with."""
@@ -120,13 +120,11 @@ def decide(state: RunState, judgement: Judgement = UNJUDGED) -> Command | None:
 def _next_step(state: RunState, judgement: Judgement) -> Command:
     if state.handed_on:
         return Finish(stopped("answered", "handed on"), output=state.output)
-    checks: tuple[Check, ...] = ()
     verdict = judgement.verdict
-    if verdict is not None:
-        if verdict.met:
-            decision = _decision(state, "stop", verdict.detail, verdict.checks)
-            return Finish(stopped(verdict.reason, verdict.detail), decision)
-        checks = verdict.checks
+    checks = () if verdict is None else verdict.checks
+    if verdict is not None and verdict.met:
+        decision = _decision(state, "stop", verdict.detail, checks)
+        return Finish(stopped(verdict.reason, verdict.detail), decision)
     made = len(state.steps)
     limit = _limit_reached(state)
     if limit is not None:
@@ -163,25 +161,24 @@ def _stop_or_land(state: RunState, stop: Stop, may_land: bool, checks: tuple[Che
 
 
 def _decision(state: RunState, verdict: Literal["go", "land", "stop"], why: str, checks: tuple[Check, ...]) -> Decision:
-    taken, made = state.accounts, len(state.steps)
-    tokens = taken.usage.total_tokens
+    taken, made, tokens = state.accounts, len(state.steps), state.usage.total_tokens
     return Decision(verdict, why, made, taken.tool_calls, state.elapsed, taken.cost, tokens, taken.errors, checks)
 
 
 def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
     """The first limit that forbids another step: its reason, in words, and whether a closing reply may be made."""
     limits, taken, budget = state.limits, state.accounts, state.limits.budget
-    made = len(state.steps) + taken.sub_steps
+    made, money = len(state.steps) + taken.sub_steps, counted(budget, "dollar")
     if limits.seconds is not None and state.elapsed >= limits.seconds:
         return "deadline", f"the time limit of {limits.seconds:g} s is reached.", False
     if budget is not None and taken.cost is not None and taken.cost >= budget:
-        return "max_cost", f"{taken.cost} of at most {budget} dollars are spent.", False
+        return "max_cost", f"{taken.cost} of at most {money} are spent.", False
     if budget is not None and taken.unpriced:
-        return "max_cost", f"what a reply cost is not known, so that {budget} dollars cannot be kept to.", False
+        return "max_cost", f"what a reply cost is not known, so that {money} cannot be kept to.", False
     if limits.tokens is not None and taken.usage.total_tokens >= limits.tokens:
         return "max_tokens", f"{taken.usage.total_tokens} of at most {limits.tokens} tokens are used.", False
     if state.refused:
-        return "max_tool_calls", f"the limit of {limits.tool_calls} tool calls is reached.", True
+        return "max_tool_calls", f"the limit of {counted(limits.tool_calls, 'tool call')} is reached.", True
     if limits.consecutive_errors is not None and taken.errors >= limits.consecutive_errors:
         if _only_said(state):
             what = "the reply was" if taken.errors == 1 else f"{taken.errors} replies in a row were"
@@ -191,9 +188,8 @@ def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
     if limits.steps is None or made < limits.steps - 1:
         return None
     # The closing reply takes the last step, unless that would be the first, or no tool could be taken away.
-    kept = state.on_limit == "answer" and made and state.tools
-    over = kept or made >= limits.steps
-    return ("max_steps", f"the limit of {limits.steps} steps is reached.", True) if over else None
+    over = made >= limits.steps or (state.on_limit == "answer" and made and state.tools)
+    return ("max_steps", f"the limit of {counted(limits.steps, 'step')} is reached.", True) if over else None
 
 
 def _only_said(state: RunState) -> bool:
@@ -227,12 +223,11 @@ def _tool_calls(state: RunState) -> Command | None:
     step = state.step
     if step is None:
         return None
-    records = step.calls
-    to_run = tuple([record for record in records if record.status in TO_RUN])
+    to_run = tuple([record for record in step.calls if record.status in TO_RUN])
     if to_run:
         return RunTools(step.number, to_run)
-    waiting = [r for r in records if r.status == "needs_approval" or (r.status == "awaited" and r.wait)]
-    ended = [r for r in records if r.status == "awaited" and not r.wait]
+    waiting = [r for r in step.calls if r.status == "needs_approval" or (r.status == "awaited" and r.wait)]
+    ended = [r for r in step.calls if r.status == "awaited" and not r.wait]
     if len(waiting) + len(ended) < state.open_calls:
         return None
     if waiting:

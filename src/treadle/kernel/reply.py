@@ -10,7 +10,7 @@ from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import Content, Text, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
-from treadle.kernel.stop import Stop
+from treadle.kernel.stop import Stop, counted
 
 UNEXECUTED_FINISH = {
     "length": "The reply was cut off at its length limit, so this call may be incomplete.",
@@ -46,7 +46,7 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
         allowed = min(allowed, event.allowed)
     records = [_as_replied(early[i], call) if i in early else CallRecord(call) for i, call in enumerate(calls)]
     if allowed < new:
-        why = off or f"The run's limit of {limit} tool calls is reached."
+        why = off or f"The run's limit of {counted(limit, 'tool call')} is reached."
         refusal = unexecuted(f"This call was not executed. {why}")
         for i in [i for i in range(len(calls)) if i not in early][allowed:]:
             records[i] = replace(records[i].answered(refusal, is_error=True, at=event.at), status="refused")

@@ -88,6 +88,11 @@ def stopped(reason: StopReason, detail: str = "", advice: str = "") -> Stop:
     return Stop(reason, detail, advice or ADVICE.get(reason, ""))
 
 
+def counted(number: object, what: str) -> str:
+    """So many of something, such as "1 step" and "2 steps"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 class Limits(Struct, metaclass=Named, frozen=True, gc=False):
     """What a run may use at most. Each limit has its own stop reason; None leaves one off.
 

@@ -31,9 +31,9 @@ def story(found: Described) -> Iterator[Part]:
     step = found.state.step
     for one in (*found.state.steps, *(() if step is None else (step,))):
         yield from _step(one)
-    stop = found.result.stop
+    stop, made = found.result.stop, len(found.result.steps)
     cost = "" if found.result.cost is None else f", {found.result.cost:f} dollars"
-    taken = f"{len(found.result.steps)} steps, {found.result.usage.total_tokens:,} tokens{cost}"
+    taken = f"{made} step{'' if made == 1 else 's'}, {found.result.usage.total_tokens:,} tokens{cost}"
     yield "end", f"The end: {stop.reason}", " ".join(part for part in (stop.detail, f"({taken})") if part)
 
 

@@ -20,7 +20,7 @@ from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent
 from treadle.event_loop import running_loop
 from treadle.journal import Journal, JournalConflict, JournalError
-from treadle.kernel.stop import Stop
+from treadle.kernel.stop import Stop, counted
 from treadle.serve.feed import Feed, Hearing, Numbered, Piece, stopped_in_the_middle
 from treadle.serve.refused import Refused
 from treadle.tools.raised import Redact, log_raised, redacted_text
@@ -156,7 +156,7 @@ class Live:
                 for over in overs:
                     await over.wait()
         except TimeoutError:
-            log.warning("%d runs were left in the middle of a step; they go on when taken up", len(self._driven))
+            log.warning("left in the middle of a step, to go on when taken up: %s", counted(len(self._driven), "run"))
         self._patience = None
         # Those are left as if this process had died: what is recorded of them is valid and can be gone on with.
         self._pausing.give_up()
@@ -200,7 +200,7 @@ class Live:
         if self._stopping:
             raise Refused("unavailable", "the server is stopping", "Try again in a moment.", 5)
         if len(self._driven) + self._beginning >= self._most:
-            raise Refused("too_many", f"{self._most} runs are under way here, as many as may be", "Try again later.", 5)
+            raise Refused("too_many", "as many runs are under way here as may be", "Try again later.", 5)
         begun: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         # Whoever asked may be gone by then.
         begun.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -248,7 +248,7 @@ class Player:
         if redacts and isinstance(recorded, ToolFinished):
             # An error names a column, or how much it left out, of what was really written.
             left_out = (*left_out, "content")
-        if redacts or _is_of_errors(recorded):
+        if redacts or _has_other_words(recorded):
             now = _with_the_loop_of(recorded, now)
         if redacts and isinstance(recorded, RunFinished):
             # The answer was read of what was really said, and then written.
@@ -389,12 +389,12 @@ def _with_the_loop_of(recorded: Event, now: EventT) -> EventT:
 
 def _is_same_limit(one: Stop, other: Stop) -> bool:
     # The limit is the first sentence; of a call that is repeated the others tell.
-    first, again = one.detail.partition(". ")[0], other.detail.partition(". ")[0]
-    alike = first.rstrip(".") == again.rstrip(".") or one.reason == "consecutive_errors"
+    first, again = [stop.detail.partition(". ")[0].rstrip(".").replace("s ", " ") for stop in (one, other)]
+    alike = first == again or one.reason == "consecutive_errors"
     return one.reason == other.reason and one.reason in LIMIT_REASONS and alike
 
 
-def _is_of_errors(recorded: Event) -> bool:
-    """Whether errors end the run: how many is in the decision, and versions of treadle have other words for it."""
+def _has_other_words(recorded: Event) -> bool:
+    """Whether versions of treadle have other words for it: that errors end the run, or a limit "of 1 steps"."""
     end = recorded.landing if isinstance(recorded, StepPrepared) else getattr(recorded, "stop", None)
-    return isinstance(end, Stop) and end.reason == "consecutive_errors"
+    return isinstance(end, Stop) and (end.reason == "consecutive_errors" or " 1 " in end.detail)

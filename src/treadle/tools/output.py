@@ -222,7 +222,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def _left_out(count: int) -> str:
-    return f"\n[... {count} characters left out ...]\n"
+    return f"\n[... {count} character{'' if count == 1 else 's'} left out ...]\n"
 
 
 def _content(value: Any, max_output: int) -> str | tuple[Content, ...]:

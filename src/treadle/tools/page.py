@@ -19,7 +19,9 @@ def page_of(text: str, offset: int, size: int, what: str, tool: str) -> str:
     """
     if not 0 <= offset < max(1, len(text)):
         raise ToolError(
-            f"The {what} has {len(text)} characters; offset {offset} is outside it.", argument="offset", given=offset
+            f"The {what} has {len(text)} character{'' if len(text) == 1 else 's'}; offset {offset} is outside it.",
+            argument="offset",
+            given=offset,
         )
     end = end_before(text, offset + size) if len(text) > offset + size else len(text)
     more = f" To read on call {tool} with offset {end}." if end < len(text) else " This is its end."

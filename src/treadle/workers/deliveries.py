@@ -168,7 +168,9 @@ class Deliveries:
             began = time.monotonic()
             try:
                 if again := await self.queue_again(queue, time.time()):
-                    log.info("%d runs say that they are queued; those that were not any more are queued again", again)
+                    log.info(
+                        "runs that say that they are queued: %d; those that were not any more are queued again", again
+                    )
             except (JournalError, QueueUnavailable) as error:
                 log.warning("it cannot be told which runs are to be queued again: %s", error)
             took = time.monotonic() - began

@@ -70,7 +70,7 @@ class PostgresQueue:
             )  # fmt: skip
         if found["waiting"] >= self._most_waiting:
             raise QueueFull(
-                f"{found['waiting']} runs of agent {agent!r} wait for a worker, as many as may: nothing was recorded; "
+                f"as many runs of agent {agent!r} wait for a worker as may ({found['waiting']}): nothing was recorded; "
                 "try again later, or start another worker"
             )
 

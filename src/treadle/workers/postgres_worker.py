@@ -193,7 +193,7 @@ class PostgresWorker:
         async with self._app.open_async():
             again = await self._deliveries.queue_again(self._queue, time.time())
             if again:
-                log.info("%d runs say that they are queued; those that were not any more are queued again", again)
+                log.info("runs that say that they are queued: %d; those that were not any more are queued again", again)
             queues = [([queue_of(name) for name in names], most) for names, most in shares]
             if self._begins:
                 queues.append((self._begins, 1))

@@ -110,7 +110,7 @@ async def _send(given: tuple[str, ...], url: str, content: bool, named: str | No
         raise click.UsageError(set_off(f"nothing, or not all, was sent: {error}")) from error
     finally:
         exporter.shutdown()
-    note(f"{sent.spans} spans of {sent.runs} run{'' if sent.runs == 1 else 's'} sent")
+    note(f"{sent.spans} span{'' if sent.spans == 1 else 's'} of {sent.runs} run{'' if sent.runs == 1 else 's'} sent")
     for run_id in sent.under_way:
         note(f"{run_id} is under way: its own span is sent once it has ended, or paused")
     return ExitCode.USAGE if damaged else ExitCode.FINISHED

@@ -21,7 +21,7 @@ from treadle.drivers.purse.sqlite_rows import SqliteRows
 from treadle.journal.addresses import fault_in, in_postgres, named_file
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import MOST, NOTHING, dollars, minus, over, times
-from treadle.kernel.stop import Stop
+from treadle.kernel.stop import Stop, counted
 from treadle.tools.errors import did_you_mean, nearest
 
 log = logging.getLogger("treadle")
@@ -213,7 +213,7 @@ class Budget:
 
     def _stop(self, reason: Reached, key: str, taken: Claim, why: str) -> Stop:
         if reason == "max_cost":
-            what = f"{_plain(taken.usd)} of {self.usd} dollars"
+            what = f"{_plain(taken.usd)} of {counted(self.usd, 'dollar')}"
             remedy = f"raise Budget(usd=…), now {self.usd}, or use a cheaper model."
         else:
             what, remedy = f"{taken.tokens} of {self.tokens} tokens", f"raise Budget(tokens=…), now {self.tokens}."
@@ -232,7 +232,8 @@ class Budget:
     def tell(self, mark: Mark, spent: Balance) -> None:
         """Warns that so much is used."""
         share = self.marks[mark]
-        of = f"{spent.usd} of {self.usd} dollars" if mark.tokens is None else f"{spent.tokens} of {self.tokens} tokens"
+        whole = counted(self.usd, "dollar") if mark.tokens is None else f"{self.tokens} tokens"
+        of = f"{spent.usd if mark.tokens is None else spent.tokens} of {whole}"
         log.warning("%s: %s are used, which is %g %% or more", self._called(spent.key), of, share * 100)
         if self._on_warning is not None:
             try:

@@ -21,7 +21,7 @@ from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Reserve
 from treadle.kernel.money import NOTHING, minus, plus
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import Limits, Stop, stopped
+from treadle.kernel.stop import Limits, Stop, counted, stopped
 from treadle.models.port import Model
 
 T = TypeVar("T", int, float, Decimal)
@@ -370,10 +370,10 @@ def _set_claim(run: Borrower, wanted: Claim) -> None:
 def _exceeded(above: Borrower, total: Claim) -> Stop | None:
     limits, steps, where = above.state.limits, _steps(above), f"by run {above.run_id}, which this run works for"
     if steps is not None and total.steps > steps:
-        return stopped("max_steps", f"the limit of {limits.steps} steps is used up {where}.")
+        return stopped("max_steps", f"the limit of {counted(limits.steps, 'step')} is used up {where}.")
     tokens, usd = closing_part(above.state, above.model)
     if limits.tokens is not None and total.tokens + tokens > limits.tokens:
         return stopped("max_tokens", f"the limit of {limits.tokens} tokens would be exceeded {where}.")
     if limits.budget is not None and plus(total.usd, usd) > limits.budget:
-        return stopped("max_cost", f"the limit of {limits.budget} dollars would be exceeded {where}.")
+        return stopped("max_cost", f"the limit of {counted(limits.budget, 'dollar')} would be exceeded {where}.")
     return None
