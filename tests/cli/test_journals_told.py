@@ -131,6 +131,10 @@ def test_ctrl_c_names_a_read_that_it_cut_off(treadle: Any) -> None:
     assert process.returncode == 130, err
     assert "cut off, and changed nothing: slow(seconds=60)" in err
     assert "its outcome is unknown" not in err
+    # The journal alone does not tell a read from what may be repeated.
+    shown = treadle("show", "last").err
+    assert "cut off; to run it again does no harm: slow(seconds=60)" in shown
+    assert "its outcome is unknown" not in shown
 
 
 def test_a_conflict_over_a_run_that_is_gone_is_told_to_its_end(tmp_path: Path) -> None:

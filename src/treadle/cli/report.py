@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from treadle.cli.next_command import NextCommand
-from treadle.cli.story import described, in_flight
+from treadle.cli.story import described, in_flight, is_harmless
 from treadle.cli.terminal import note, prose, set_off, shorten
 from treadle.cli.waiting import Waiting
 from treadle.context.shown import text_with_shown
@@ -119,10 +119,12 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
             note(f"found: {described(asked)}{instead} -> {shorten(result_text, 400)}")
     for record in in_flight(result.events) if result.stop.reason != "waiting" else ():
         tool, named = tools.get(record.doing.name), f"{described(record.doing)} ({escaped(record.id)})"
-        if tool is None or tool.effect != "read":
-            note(f"its outcome is unknown, as it was under way: {named}")
-        else:
+        if tool is not None and tool.effect == "read":
             note(f"cut off, and changed nothing: {named}")
+        elif tool is None and is_harmless(record, result.events):
+            note(f"cut off; to run it again does no harm: {named}")
+        else:
+            note(f"its outcome is unknown, as it was under way: {named}")
     said = "\n".join(map(set_off, [_because(result), *_advice(result, command is not None)]))
     note(prose(said, err=True, indent="  | "))
     if result.finished:

@@ -262,6 +262,11 @@ def in_flight(events: Sequence[Event]) -> list[CallRecord]:
     return [*early, *(record for record in calls if record.status == "started" or record.in_doubt)]
 
 
+def is_harmless(record: CallRecord, events: Sequence[Event]) -> bool:
+    """Whether its tool said, as it began, that to run it again does no harm; a journal of 0.1.0 does not tell."""
+    return not record.writes and fold_all(events[:1]).started.rules is not None
+
+
 def described(call: ToolCall) -> str:
     """A call as it would be written in Python, shortened; a number has the digits that the model gave it."""
     import msgspec

@@ -13,7 +13,7 @@ from treadle.cli.lines import teller
 from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
-from treadle.cli.story import Story, count, decisions, described, in_flight, number, went_wrong
+from treadle.cli.story import Story, count, decisions, described, in_flight, is_harmless, number, went_wrong
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, console, print_json, prose, set_off, visible
 from treadle.cli.waiting import Waiting
@@ -113,7 +113,8 @@ def _cut_off(events: Sequence[Event], waiting: Waiting) -> Iterator[str]:
             else:
                 yield from call.lines({})
         if not found:
-            yield clean(f"it was started, and its outcome is unknown: {described(record.doing)} ({name})")
+            unsure = "to run it again does no harm" if is_harmless(record, events) else "its outcome is unknown"
+            yield clean(f"it was started, and {unsure}: {described(record.doing)} ({name})")
 
 
 async def _events(journal: str | None, run: str) -> tuple[list[Event], Waiting, Holder | None]:
