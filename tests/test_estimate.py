@@ -115,6 +115,13 @@ async def test_a_file_is_reckoned():
     assert large.request_tokens - small.request_tokens > 40_000
 
 
+async def test_nobody_is_told_of_an_estimate(caplog):
+    """The log said that a run had begun, of which nothing followed."""
+    caplog.set_level("DEBUG", "treadle")
+    await Agent(model()).estimate("go")
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("treadle")] == []
+
+
 async def test_nothing_is_done():
     asked, journal, said = model(), MemoryJournal(), long_conversation()
     agent = Agent(asked, tools=[pay], journal=journal)

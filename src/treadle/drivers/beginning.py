@@ -35,7 +35,8 @@ from treadle.result import RunResult, conversation_part, history, result_of
 
 
 class Asked(NamedTuple):
-    """What a run is begun with; see `treadle.Agent.run`. To be driven `elsewhere`, it needs no dependencies.
+    """What a run is begun with; see `treadle.Agent.run`. To be driven `elsewhere`, it needs no dependencies; of one that
+    is `untold`, and not carried out, nobody is told.
 
     `nonce` is 0 where none is given: of a run whose name follows from what is asked one below 0 is taken, so that to a
     service what is asked again is the same again.
@@ -53,6 +54,7 @@ class Asked(NamedTuple):
     elsewhere: bool = False
     origin: str = ""
     nonce: int = 0
+    untold: bool = False
 
 
 class Begun(NamedTuple):
@@ -171,6 +173,8 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked, 
     before = [] if conversation is None else conversation.begin()
     run = Run(config, DRIVER, deps=asked.deps, on_event=watcher, over=lent(conversation))
     run.clock = clock
+    if asked.untold:
+        run.audience.leave()
     run.draw_on(run_id, whose)
     if question is None and not (before and isinstance(before[-1], (UserMessage, ToolMessage))):
         run.release()

@@ -65,8 +65,7 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
     if isinstance(said, Conversation):
         asked = asked._replace(conversation=Conversation(said.messages, name=said.name))
     # Of a run that is not carried out nobody is told: a span of it would never end.
-    run = await begun(replace(config, telemetry=None), asked)
-    run.audience.leave()
+    run = await begun(replace(config, telemetry=None), asked._replace(untold=True))
     async with serving(config.servers):
         await take_stock(run)
     command = await run.judged()
