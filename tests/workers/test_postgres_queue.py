@@ -217,6 +217,25 @@ async def test_how_often_its_worker_had_to_end_is_no_attempt_at_a_run(database, 
     assert database.execute("SELECT status::text, attempts FROM procrastinate_jobs") == [("todo", 1)]
 
 
+async def test_dependencies_that_cancel_themselves_fail_as_others_do(clerk, done, journal, queue, database):
+    """The run was delivered again at once, for ever, and before all others."""
+    tried = []
+
+    def deps(run_id):
+        tried.append(run_id)
+        if run_id == first:
+            raise asyncio.CancelledError
+
+    agent = clerk(journal)
+    first, other = [await agent.submit(name, to=queue) for name in ("first", "other")]
+    working = asyncio.get_running_loop().create_task(queue.work(agent, concurrency=1, deps=deps))
+    await until(lambda: done)
+    working.cancel()
+    await asyncio.wait([working])
+    assert tried == [first, other]
+    assert database.execute("SELECT status::text, attempts FROM procrastinate_jobs") == [("todo", 1)]
+
+
 async def test_what_the_own_code_of_a_run_raises_is_logged_as_its_journal_would_have_it(
     queue, database, monkeypatch, caplog
 ):

@@ -25,7 +25,7 @@ from treadle.journal import (
     Wanted,
 )
 from treadle.journal.families import every, is_there
-from treadle.journal.ones_own import read_of
+from treadle.journal.ones_own import cancels_itself, read_of
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.result import RunResult
 from treadle.tools.raised import log_raised
@@ -125,7 +125,10 @@ class Deliveries:
             return await self._drive(agent, run_id)
         except (JournalError, BudgetUnavailable, QueueUnavailable, Misuse):
             raise
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and not cancels_itself():
+                raise
+            # A cancellation that nobody asked for, such as that of a pool, is the application's own too.
             what, about = f"run {run_id} was stopped by an error", about_run(run_id, agent)
             redact = getattr(self.agents[agent].journal, "redact", None)
             log_raised(what, error, redact, about, level=logging.ERROR)
