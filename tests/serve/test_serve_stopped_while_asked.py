@@ -208,3 +208,17 @@ async def test_a_fork_goes_on_with_its_own_model_whoever_decides_on_it_and_where
             found = await told(two, fork)
             assert (found["model"], "40 sent to Ada" in found["text"]) == ("offline", True), found["text"]
     assert len(dear.requests) == 1
+
+
+async def test_a_fork_whose_model_is_gone_is_forked_with_another(monkeypatch):
+    shared = MemoryJournal()
+    clerk = Agent(ScriptedModel(["Hello."]), name="clerk", tools=[transfer], journal=shared)
+    run = await clerk.run('Transfer 40 to "Ada"')
+    monkeypatch.setenv("OPENAI_API_KEY", "it was there")
+    fork = await clerk.begin_fork(run.run_id, at=0, model="openai:gpt-5")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    async with lifespan(app([clerk], take_up=False)) as one:
+        path = f"/api/runs/{fork}/fork"
+        assert (await Client(one, "POST", path, {"at": 0}).run())[0] == 422
+        status, other = await Client(one, "POST", path, {"at": 0, "model": "offline"}).run()
+        assert (status, other["model"]) == (201, "offline"), other

@@ -89,6 +89,9 @@ def agent_to_go_on(
         )
     if options.agent is not None:
         agent, choice = _own(options.agent, journal)
+        if options.model is not None:
+            # The fork that is to have it does without the one before, which may not be here any more.
+            return agent, choice
         agent = agent._with(lambda config: as_forked(config, events))
         return agent, choice if agent.model.name == choice.name else ModelChoice(agent.model.name, "the fork's own")
     limits = options.limits(state.limits)

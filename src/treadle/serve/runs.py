@@ -287,7 +287,8 @@ class Runs:
             at, message, tool_results, model, _bounded(user, limits, agent.limits),
             await self.carrying.deps_of(whose.owner), by=user.name, origin=SERVED, instructions=instructions,
         )  # fmt: skip
-        config = await kept(self.carrying.config_of(whose, run_id))
+        # With another it does without the one before, which may not be here any more.
+        config = agent._config if model is not None else await kept(self.carrying.config_of(whose, run_id))
 
         async def forked(hear: Callable[[RunEvent], None]) -> Begun:
             # Not before: who is told that there is no room for it now, and to try again, would have two of them.
