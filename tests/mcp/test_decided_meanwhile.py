@@ -71,3 +71,22 @@ async def test_a_call_that_is_cancelled_as_it_waits_is_not_made_and_asked_about_
         assert (run.status, paid) == ("waiting", [])
         found = await client.call_tool("pay", {"amount": 5}, **given)
     assert (found.content[0].text, paid) == ("paid 5", [5])
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@ERAS
+async def test_who_closes_a_question_has_said_neither_yes_nor_no(mode: str, kept: bool) -> None:
+    """In the newest version it stood in the journal as a refusal by the person."""
+    paid, answers = list[int](), [types.ElicitResult(action="cancel")]
+    journal = MemoryJournal() if kept else None
+
+    async def answer(_: Any, params: Any) -> types.ElicitResult:
+        return answers.pop() if answers else types.ElicitResult(action="accept", content={"allow": True})
+
+    given: Any = {"meta": {"io.treadle/idempotency-key": "k"}}
+    async with Client(server_of([paying(paid)], journal=journal), mode=mode, elicitation_callback=answer) as client:
+        found = await client.call_tool("pay", {"amount": 5}, **given)
+        assert (found.is_error, "waits for a person, who has not answered" in found.content[0].text) == (True, True)
+        assert journal is None or [one.status for one in await journal.list(5)] == ["waiting"]
+        found = await client.call_tool("pay", {"amount": 5}, **given)
+    assert (found.content[0].text, paid) == ("paid 5", [5])

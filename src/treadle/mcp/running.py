@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -108,7 +108,8 @@ class Calls:
 
         try:
             result = await self._begun(params, watch)
-            while result.stop.reason == "waiting" and result.pending and _can_ask(context):
+            asks = _can_ask(context) and not _is_left_open((params.input_responses or {}).values())
+            while result.stop.reason == "waiting" and result.pending and asks:
                 if _is_stateless(context):
                     return self._asks(params, result)
                 try:
@@ -122,8 +123,7 @@ class Calls:
                         extra={"run_id": result.run_id, "agent": self._agent.name},
                     )
                     break
-                if not found or any(one.action == "cancel" for one in found.values()):
-                    # Nobody has said yes or no. A call that comes again under its key is asked about again.
+                if not found or _is_left_open(found.values()):
                     break
                 answers = {call_id: _answer(one) for call_id, one in found.items()}
                 result = await self._gone_on(result, self._said(params), answers, watch)
@@ -133,8 +133,8 @@ class Calls:
             what = f"a call of {params.name} that was asked for over MCP failed"
             log_raised(what, error, getattr(self._agent.journal, "redact", None), level=logging.ERROR)
             return _failed("the call failed; the server's log says why. What it may have done by then is not undone")
-        asks = result.stop.reason == "waiting" and _askable(result.pending)
-        if asks and _is_stateless(context) and not _can_ask(context):
+        waits = result.stop.reason == "waiting" and _askable(result.pending)
+        if waits and _is_stateless(context) and not _can_ask(context):
             return _cannot_ask(self._with_changes(_waits(result), result), result)
         return self._told(result)
 
@@ -158,12 +158,13 @@ class Calls:
     async def _continued(self, params: Any, watch: Watch) -> RunResult[Any]:
         """The run that waited for what the client brings, which is done once, however often it is brought."""
         waiting, key = self._waiting.get(params.request_state), key_in(params.meta)
-        answers = {name: _answer(one) for name, one in (params.input_responses or {}).items()}
+        given = params.input_responses or {}
+        is_open, answers = _is_left_open(given.values()), {name: _answer(one) for name, one in given.items()}
         if waiting is None and key is not None and self._agent.journal is not None:
             # It was asked by an earlier process of this server: the run is found by its key, and what came of it since.
             found = await run_once(self._agent, self._said(params), key, watch, one_call=not self._is_agent)
             wanted = {one.call_id for one in _askable(found.pending)}
-            gone_on = wanted and wanted == set(answers)
+            gone_on = wanted and wanted == set(answers) and not is_open
             return await self._gone_on(found, self._said(params), answers, watch) if gone_on else found
         if waiting is None:
             raise Misuse(
@@ -175,8 +176,10 @@ class Calls:
         run_id = waiting.result.run_id
         if waiting.answered and self._agent.journal is None:
             raise Misuse(f"this was answered already, and run {run_id} went on by it; it is not done a second time")
-        if waiting.answered:
+        if waiting.answered or (is_open and self._agent.journal is not None):
             return await known(self._agent, run_id, watch)
+        if is_open:
+            return waiting.result
         waiting.answered = True
         return await self._gone_on(waiting.result, waiting.said, answers, watch)
 
@@ -338,6 +341,11 @@ def _question(one: Pending) -> Any:
 async def _elicited(context: Any, one: Pending) -> Any:
     words, schema = form_for(one)
     return await context.session.elicit_form(words, schema, related_request_id=context.request_id)
+
+
+def _is_left_open(found: Iterable[Any]) -> bool:
+    """Whether somebody has said neither yes nor no. A call that comes again under its key is asked about again."""
+    return any(getattr(one, "action", "") == "cancel" for one in found)
 
 
 def _answer(found: Any) -> Mapping[str, Any] | None:
