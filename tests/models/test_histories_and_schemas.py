@@ -235,15 +235,27 @@ def test_one_tool_with_a_choice_at_the_top_of_its_schema_spoils_no_request(diale
     assert sent_tool(dialect, body) == ("Does it.", plain.input_schema)
 
 
+def test_the_arguments_are_described_of_a_choice_by_reference_and_of_one_in_another():
+    """So Pydantic writes a union: a provider that shows a model the properties alone would have shown it none."""
+    node = {"properties": {"kind": {"const": "n"}, "next": {"$ref": "#/$defs/N"}}, "oneOf": [{"$ref": "#/$defs/N"}]}
+    inner = {"allOf": [{"properties": {"x": {"type": "string"}}}, {"anyOf": [{"properties": {"y": {}}}, True]}]}
+    schema = {"oneOf": [{"$ref": "#/$defs/N"}, inner, {"$ref": "#/gone"}], "$defs": {"N": node}}
+    request = ModelRequest((UserMessage("go"),), (ToolSpec("t", "", schema),))
+    body = json.loads(ResponsesCodec().encode(request, "m", False))
+    _, sent_schema = sent_tool("responses", body)
+    assert sent_schema["properties"] == node["properties"] | {"x": {"type": "string"}, "y": {}}
+
+
 @pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "bedrock"])
+@pytest.mark.parametrize("closing", ["additionalProperties", "unevaluatedProperties"])
 @pytest.mark.parametrize("name", ["filter[id]", "größe", "$.xgafv", "x" * 65, ""])
-def test_one_argument_with_a_name_that_claude_does_not_take_spoils_no_request(dialect, name):
+def test_one_argument_with_a_name_that_claude_does_not_take_spoils_no_request(dialect, closing, name):
     """Anthropic refuses each request that describes it; the model is told of it in words, and can give it."""
     schema = {
         "type": "object",
         "properties": {"a.b-c": {"type": "string"}, name: {"type": "integer"}},
         "required": [name, "a.b-c"],
-        "additionalProperties": False,
+        closing: False,
     }
     spec = ToolSpec("t", "Does it.", schema)
     codec = {"chat": ChatCodec("p"), "responses": ResponsesCodec(), "anthropic": AnthropicCodec(),

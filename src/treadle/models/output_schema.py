@@ -74,11 +74,16 @@ def anthropic_holds(schema: Json) -> bool:
     Objects whose keys are free, schemas that hold themselves, and parts that may be anything are what it does not take;
     nor does it take many fields that may be left out, or that may be of several types.
     """
-    named = {f"#/{where}/{name}": part for where in DEFINITIONS for name, part in schema.get(where, {}).items()}
+    named = definitions(schema)
     if not _closed(schema, named, ()):
         return False
     optional, unions = _choices(schema, named)
     return optional <= MOST_OPTIONAL and unions <= MOST_UNIONS
+
+
+def definitions(schema: Json) -> Json:
+    """The schemas that `schema` defines, by how it refers to them."""
+    return {f"#/{where}/{name}": part for where in DEFINITIONS for name, part in schema.get(where, {}).items()}
 
 
 def _choices(schema: Json, named: Json) -> tuple[int, int]:

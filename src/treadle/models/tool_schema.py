@@ -7,13 +7,16 @@ in any case. Neighbours: the dialects; `treadle.models.output_schema`, the same 
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from treadle.kernel.messages import Json, ToolSpec
+from treadle.models.output_schema import definitions
 
 CHOICES: Final = ("anyOf", "oneOf", "allOf")
+CLOSING: Final = ("additionalProperties", "unevaluatedProperties")
 UNTAKEN: Final = (*CHOICES, "not", "enum")
 CLAUDES: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 """The names of arguments that Anthropic takes."""
@@ -47,7 +50,7 @@ def _split(schema: Json, names: re.Pattern[str]) -> tuple[Json, Json]:
     if not untaken:
         return schema, {}
     # They may be given all the same.
-    kept = {keyword: value for keyword, value in schema.items() if keyword != "additionalProperties"}
+    kept = {keyword: value for keyword, value in schema.items() if keyword not in CLOSING}
     kept["properties"] = {name: part for name, part in properties.items() if name not in untaken}
     told: Json = {"properties": untaken}
     if required := [name for name in schema.get("required", ()) if name in untaken]:
@@ -59,11 +62,22 @@ def _split(schema: Json, names: re.Pattern[str]) -> tuple[Json, Json]:
 def _properties(schema: Json) -> Json:
     """The properties of a schema, and those that only its choices name."""
     found: dict[str, list[Json]] = {}
-    for keyword in CHOICES:
-        for one in schema.get(keyword, ()):
-            for name, part in one.get("properties", {}).items() if isinstance(one, dict) else ():
-                if part not in found.setdefault(name, []):
-                    found[name].append(part)
+    for one in _chosen(schema, definitions(schema), set()):
+        for name, part in one.get("properties", {}).items():
+            if part not in found.setdefault(name, []):
+                found[name].append(part)
     named = {name: parts[0] if len(parts) == 1 else {"anyOf": parts} for name, parts in found.items()}
     properties: Json = named | schema.get("properties", {})
     return properties
+
+
+def _chosen(schema: Json, named: Json, seen: set[str]) -> Iterator[Json]:
+    """The schemas that the choices of a schema are among, also those in one another, and those that they refer to."""
+    within = [one for keyword in CHOICES for one in schema.get(keyword, ()) if isinstance(one, dict)]
+    reference = schema.get("$ref")
+    if reference in named and reference not in seen and isinstance(named[reference], dict):
+        seen.add(reference)
+        within.append(named[reference])
+    for one in within:
+        yield one
+        yield from _chosen(one, named, seen)
