@@ -99,6 +99,8 @@ def test_compaction_is_on_behind_text_tools():
 def test_tools_for_a_model_that_takes_none_are_refused_at_once():
     with pytest.raises(Misuse, match=r"takes no tools.*TextTools\(model\)"):
         Agent(Sized(ModelProfile(tools=False)), tools=[look])
+    with pytest.raises(Misuse, match=r"takes no tools.*TextTools\(model\)"):
+        Agent(Sized(ModelProfile()), tools=[look]).with_model(Sized(ModelProfile(tools=False)))
     Agent(Sized(ModelProfile(tools=False)))
     Agent(TextTools(Sized(ModelProfile(tools=False))), tools=[look])
 

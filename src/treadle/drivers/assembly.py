@@ -1,7 +1,7 @@
 """Assembly: a configuration, made of what an agent was given. All that cannot be right is refused here, at once."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from os import PathLike
@@ -16,6 +16,7 @@ from treadle.drivers.checks import (
     check_approvals,
     check_condition,
     check_limits,
+    check_takes_tools,
     kind,
     model_of,
     one_of,
@@ -227,7 +228,7 @@ def assembled(
         check_tool_choice(given.tool_choice, told, "Agent")
     if typed is not None:
         require_answers_that_fit(given.tools, typed)
-    _check_takes_tools(given.model, [*[one.name for one in tools], *[one.name for one in given.servers]])
+    check_takes_tools(given)
     specs = (*[said(one) for one in tools], *([] if typed is None or typed.tool is None else [typed.tool]))
     free = any_may_start_early(tools, more=bool(given.servers))
     config = replace(
@@ -338,14 +339,6 @@ def _takes_one(given: Any) -> bool:
 
 def _is_said(given: Any) -> bool:
     return isinstance(given, str) or _takes_one(given)
-
-
-def _check_takes_tools(model: Model, tools: Sequence[str]) -> None:
-    if tools and profile_of(model).tools is False:
-        raise Misuse(
-            f"{model.name} takes no tools, and there are {len(tools)}, {tools[0]!r} first: wrap the model, "
-            "TextTools(model), which asks for them in words"
-        )
 
 
 def _answer_type(output: Any, output_mode: OutputMode | None, given: Configuration) -> AnswerType | None:

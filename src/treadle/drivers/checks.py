@@ -20,6 +20,7 @@ from treadle.kernel.messages import Content, File, Image, ModelSettings, Text, U
 from treadle.kernel.stop import Limits, Stop
 from treadle.misnamed import ARGUMENTS, OF_RESUMED, OF_RUNS
 from treadle.models.port import Model, is_model
+from treadle.models.profile import profile_of
 from treadle.tools import Tool
 from treadle.tools.errors import nearest
 from treadle.tools.server import ToolServer, is_of
@@ -46,6 +47,16 @@ def check_limits(config: Configuration, limits: Limits) -> None:
     require_price(config.model, config.settings, limits)
     for _, below in agents_in(config.tools):
         check_limits(below.config, limits)
+
+
+def check_takes_tools(config: Configuration) -> None:
+    """Refuses tools beside a model that takes none."""
+    tools = [*config.tools, *[one.name for one in config.servers]]
+    if tools and profile_of(config.model).tools is False:
+        raise Misuse(
+            f"{config.model.name} takes no tools, and there are {len(tools)}, {tools[0]!r} first: wrap the model, "
+            "TextTools(model), which asks for them in words"
+        )
 
 
 def with_budgets(config: Configuration, given: Budgets) -> Configuration:

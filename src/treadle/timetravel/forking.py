@@ -19,6 +19,7 @@ from treadle.drivers.checks import (
     all_budgets,
     asked_of,
     check_limits,
+    check_takes_tools,
     check_whose,
     kind,
     model_of,
@@ -189,7 +190,7 @@ def with_model(config: Configuration, model: str | Model | None) -> Configuratio
     """`config` with another model, and what follows from it.
 
     Raises:
-        Misuse: a limit cannot be kept with it.
+        Misuse: a limit cannot be kept with it, or it takes no tools and there are some.
     """
     if model is None:
         return config
@@ -204,6 +205,7 @@ def with_model(config: Configuration, model: str | Model | None) -> Configuratio
         output = dataclasses.replace(answer_type(output.kind, mode, tools), chosen=output.chosen)
         specs = (*[said(one) for one in tools.values()], *([] if output.tool is None else [output.tool]))
     other = dataclasses.replace(config, model=chosen, context=context, output=output, specs=specs).counted()
+    check_takes_tools(other)
     check_limits(other, other.limits)
     return other
 
