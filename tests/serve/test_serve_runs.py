@@ -352,6 +352,17 @@ async def test_agents_that_cannot_be_served_are_refused_when_the_app_is_made():
         app({"a": talker(journal=MemoryJournal()), "b": talker(journal=MemoryJournal())})
 
 
+@pytest.mark.parametrize("mode", ["native", "tool", "prompted"])
+async def test_a_step_says_that_a_schema_was_sent_only_where_one_was(journal, mode):
+    model = ScriptedModel([[("final_answer", {"result": 7})]] if mode == "tool" else ['{"result": 7}'])
+    typed = Agent(model, name="typed", output=int, output_mode=mode)
+    async with serving(app([typed], journal=journal)) as client:
+        run_id = await begin(client, "typed", "how many?")
+        assert (await run_when(client, run_id, "finished"))["output"] == 7
+        request = (await client.get(f"/api/runs/{run_id}/steps/0")).json()["request"]
+    assert (request["output_schema"] is not None) == (mode == "native")
+
+
 async def test_the_seconds_of_a_step_are_without_the_week_for_which_it_waited():
     """They are part of those of its run, which are without pauses."""
     earlier, journal = MemoryJournal(), MemoryJournal()

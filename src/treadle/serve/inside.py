@@ -70,7 +70,7 @@ def inside(events: Sequence[Event], whole: RunState, at: int, config: Configurat
             tools_described=described,
             tool_choice=request.tool_choice,
             settings=fields(request.settings),
-            output_schema=request.output_schema,
+            output_schema=None if request.in_words else request.output_schema,
             model=moment.state.model,
         ),
         changed=_changed(before, request),
