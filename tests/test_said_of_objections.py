@@ -1,11 +1,14 @@
 """What a run says that ended because its answers were sent back: of answers, and not of tools that it did not call."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
-from treadle import Agent, Limits, MemoryJournal, handoff, replay, step_count, tool
+from treadle import Agent, Limits, MemoryJournal, handoff, replay, step_count, text_contains, tool
+from treadle.kernel.events import ToolFinished
 from treadle.testing import ScriptedModel
 
 
@@ -104,3 +107,48 @@ def test_an_agent_that_checks_nothing_is_not_told_to_look_at_its_check():
     result = Agent(ScriptedModel(lambda request: "")).run_sync("Hello?")
     assert result.stop.reason == "consecutive_errors"
     assert "sent back: they say nothing, or" in result.stop.advice
+
+
+class Counted(BaseModel):
+    n: int
+
+
+class Positive(Counted):
+    n: int = Field(gt=0)
+
+
+@pytest.mark.parametrize("output", [None, Counted, Positive])
+def test_what_does_not_fit_and_was_sent_back_below_is_no_answer_of_a_hand_off(output: Any) -> None:
+    """Regression: the run above ended as answered, a wider type of its own with the value that was refused."""
+    below = ScriptedModel(['{"n": -1}', '{"n": 1}'])
+    expert = Agent(below, name="expert", output=Positive, stop_when=text_contains("-1"))
+    model = ScriptedModel([[("transfer_to_expert", {})], '{"n": 8}'])
+    front: Agent[Any, Any] = Agent(model, tools=[handoff(expert)], output=output, journal=MemoryJournal())
+    result = front.run_sync("How many?")
+    assert "there is no output: the last reply holds no Positive" in model.requests[1].messages[-1].text
+    assert (result.text, result.stop.detail) == ('{"n": 8}', "")
+    assert asyncio.run(front.replay(result.run_id)).same
+
+
+@pytest.mark.anyio
+async def test_an_answer_below_that_no_longer_reads_as_one_is_one_all_the_same() -> None:
+    """Regression: of a run below that had ended as its process died, and whose answer the journal redacts, the agent
+    above was told that it had stopped before it was done."""
+
+    class Card(BaseModel):
+        number: str = Field(pattern=r"^\d{16}$")
+
+    def front(journal: MemoryJournal, turns: list[Any]) -> Agent[Any, Any]:
+        clerk = Agent(ScriptedModel(['{"number": "1234567890123456"}']), name="clerk", output=Card)
+        return Agent(ScriptedModel(turns), tools=[clerk.as_tool()], journal=journal)
+
+    journal = MemoryJournal(redact=lambda text: re.sub(r"\d{16}", "[card]", text))
+    called: Any = [("clerk", {"task": "Which card?"})]
+    whole = await front(journal, [called, "That one."]).run("Which card?")
+    events = await journal.read(whole.run_id)
+    assert await journal.delete(whole.run_id)
+    last = next(at for at, event in enumerate(events) if isinstance(event, ToolFinished))
+    await journal.append(whole.run_id, 0, events[:last])
+    (call,) = (await front(journal, ["That one."]).resume(whole.run_id)).tool_calls_made
+    assert call.result is not None
+    assert (call.is_error, call.result.text) == (False, '{"number":"[card]"}')

@@ -72,13 +72,18 @@ def is_without_answer(config: Configuration, state: RunState, final: bool) -> bo
     kind, stop = config.output, state.stop
     if kind is None or stop is None or stop.reason == "external_tool":
         return False
+    if stop.reason == "condition" and sent_back(state):
+        return True
+    # What has been taken for an answer is one, also where it no longer reads as such: redacted, or of a changed type.
+    if final or state.output is not None or (stop.reason == "answered" and not state.handed_on):
+        return False
     with suppress(ValueError):
         if state.handed_on:
             handed_on(config, state)
         else:
             answer_in(state.steps[-1], kind)
-        return stop.reason == "condition" and sent_back(state)
-    return not final
+        return False
+    return True
 
 
 def _handed_over(config: Configuration, state: RunState) -> Any:
