@@ -8,6 +8,8 @@ import pytest
 
 from treadle.analyst import CompareRequest, Comparison, Source, Tolerance
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 
 CASES = [

@@ -31,7 +31,7 @@ from treadle.analyst.declared.source import Mapping
 from .conftest import QUICK, write_csv, write_json, write_sqlite, write_table
 
 Rows = Sequence[tuple[Any, ...]]
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("one_engine")]
 COLUMNS = ("account", "text", "amount")
 HOSTILE = ["100", "0200", None, "", "]]><b>'\"", "=1+1"]
 TABLES = st.lists(

@@ -14,6 +14,8 @@ from treadle.analyst import Bounds, Catalog, CompareRequest, Comparison, Dimensi
 
 from .conftest import database
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 MEASURES = (
     Measure(name="v"),
     Measure(name="mean", column="v", aggregation="avg"),

@@ -14,6 +14,8 @@ from treadle.analyst.asking import alignment, spelled
 
 Rows = Sequence[tuple[str, str, str]]
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 KEYS = ["12", "0012", " 12", "000012", "0000012", "1_2", "+12", "1e1", "12.0", "-5", "0", "00", "A", "a ", "", "9" * 20]
 DAYS = ["2024-01-31", "2024001", "001.2024", "1/2024", "202401", "17/2024", "x", ""]
 AMOUNTS = ["1", "-2.50", "0.125", "1e2", "1.234,5", "12-", ""]

@@ -34,6 +34,8 @@ from treadle.analyst.remote.pushdown import grouped, side_by_side
 from treadle.analyst.remote.sqlalchemy_source import statement_text, stored_name
 from treadle.analyst.sql.parameters import Parameters
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 D = Decimal
 QUICK = Bounds(threads=1, seconds=60)
 URL = "TREADLE_TEST_URL"

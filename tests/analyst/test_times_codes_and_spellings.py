@@ -7,7 +7,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
@@ -30,6 +29,8 @@ from treadle.analyst import (
     query,
 )
 from treadle.cli.commands.compare import compare as compare_command
+
+from .conftest import database
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 
@@ -176,7 +177,7 @@ def test_a_percentage_beyond_a_float_has_no_digits_made_up(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP", "TIMESTAMP_NS"])
 def test_times_of_any_fineness_are_times(tmp_path: Path, kind: str) -> None:
-    with duckdb.connect(tmp_path / "events.db") as events:
+    with database(tmp_path / "events.db") as events:
         events.execute(f"CREATE TABLE events (moment {kind}, amount INTEGER)")
         events.execute("INSERT INTO events VALUES ('2024-01-01', 1), ('2024-01-01 13:00:05', 2), (NULL, 4)")
     (tmp_path / "events.csv").write_text("moment,amount\n2024-01-01 00:00:00,1\n2024-01-01T13:00:05.000,2\n,4\n")
@@ -200,7 +201,7 @@ def test_times_of_any_fineness_are_times(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_time_that_is_finer_than_keys_can_be_is_refused_and_not_cut_off(tmp_path: Path) -> None:
-    with duckdb.connect(tmp_path / "events.db") as events:
+    with database(tmp_path / "events.db") as events:
         events.execute("CREATE TABLE events (moment TIMESTAMP_NS, amount INTEGER)")
         events.execute("INSERT INTO events VALUES ('2024-01-01', 1), ('2024-01-01 00:00:00.000000001', 2)")
 
@@ -224,7 +225,7 @@ def test_a_time_that_is_finer_than_keys_can_be_is_refused_and_not_cut_off(tmp_pa
 def test_a_day_that_no_calendar_has_is_refused_and_not_told_as_another(kind: str, value: str, tmp_path: Path) -> None:
     """`infinity` was told as 9999-12-31, which another row may really have; years beyond 9999 ended in a traceback."""
     for name in "ab":
-        with duckdb.connect(tmp_path / f"{name}.db") as events:
+        with database(tmp_path / f"{name}.db") as events:
             events.execute(f"CREATE TABLE events (day {kind}, code VARCHAR, amount INTEGER)")
             events.execute("INSERT INTO events VALUES ('9999-12-31', 'x', 1), ('0001-01-01', 'y', 2), (NULL, 'z', 4)")
             if name == "a":

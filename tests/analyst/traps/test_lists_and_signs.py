@@ -25,6 +25,8 @@ from treadle.analyst import (
 )
 from treadle.analyst.declared.formats import period_of
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 QUICK = Bounds(threads=1)
 LIST = """\
 Company code 1001                                    Page 1

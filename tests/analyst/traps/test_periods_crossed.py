@@ -33,6 +33,8 @@ from treadle.analyst import (
 
 from .conftest import QUICK
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 WORLDS = int(os.environ.get("TREADLE_PERIODS", "16"))
 FIRST = int(os.environ.get("TREADLE_PERIODS_SEED", "0"))
 ENGINES = ("csv", "json", "sqlite", "parquet", "duckdb", "frame", "postgres", "alchemy-postgres")
