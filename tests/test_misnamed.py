@@ -1,10 +1,12 @@
 """What other libraries call things: each word is told what it is here, and that is there."""
 
 import copy
+import dataclasses
 import importlib
 import inspect
 import pickle
 import re
+from functools import partial
 
 import pytest
 
@@ -24,6 +26,8 @@ from treadle import (
     Retries,
     Retry,
     RunResult,
+    StepSettings,
+    handoff,
 )
 from treadle.mcp import MCPServer
 from treadle.mcp.secrets import Secrets
@@ -74,6 +78,37 @@ def test_what_a_small_value_does_not_take_is_refused_with_what_it_takes(kind):
         Misuse, match=f"^{kind.__name__} takes no argument 'xyzzy'; it takes {kind.__struct_fields__[0]}"
     ):
         kind(xyzzy=3)
+
+
+@pytest.mark.parametrize(
+    ("make", "word", "told"),
+    [
+        ("as_tool", "tool_name", "did you mean name?"),
+        ("as_tool", "tool_description", "did you mean description?"),
+        ("as_tool", "needs_aproval", "did you mean needs_approval?"),
+        ("as_tool", "limits", "it is the agent that takes limits: Agent(…)"),
+        ("handoff", "tool_name_override", "did you mean name?"),
+        ("handoff", "deps", "it is a run that takes deps: agent.run(…, deps=…)"),
+        ("StepSettings", "activeTools", "did you mean tools?"),
+        ("StepSettings", "toolChoice", "did you mean tool_choice?"),
+        ("StepSettings", "system_prompt", "did you mean instructions?"),
+        ("StepSettings", "temperature", "did you mean settings=ModelSettings(temperature=…)?"),
+        ("StepSettings", "xyzzy", "it takes model, instructions, tools, tool_choice, messages, settings"),
+    ],
+)
+def test_what_a_way_to_give_an_agent_on_or_a_step_does_not_take_is_told(make, word, told):
+    """It was a bare TypeError: "got an unexpected keyword argument"."""
+    agent = Agent(ScriptedModel([]))
+    made = {"as_tool": agent.as_tool, "handoff": partial(handoff, agent), "StepSettings": StepSettings}[make]
+    with pytest.raises(Misuse, match=f"^{make} takes no argument '{word}'; {re.escape(told)}$"):
+        made(**{word: 3})
+
+
+def test_settings_of_a_step_are_still_copied_pickled_and_changed():
+    one = StepSettings(tools=["look"])
+    for same in (pickle.loads(pickle.dumps(one)), copy.copy(one), copy.deepcopy(one), dataclasses.replace(one)):
+        assert same == one
+    assert dataclasses.replace(one, tool_choice="look") == StepSettings(tools=["look"], tool_choice="look")
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,14 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output], Misnamed):
         other._stock = self._stock.changed(change)
         return other
 
-    def as_tool(self, name: str | None = None, description: str | None = None, *, needs_approval: bool = False) -> Tool:
+    def as_tool(
+        self,
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        needs_approval: bool = False,
+        **unknown: Never,
+    ) -> Tool:
         """This agent as a tool of another: it is given a task, and its answer is the result.
 
         Its runs draw on the limits of the run that called it (steps, tool calls, seconds, dollars, tokens), are kept in
@@ -228,7 +235,11 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output], Misnamed):
             name: the tool's name; by default the agent's.
             description: what the model is told it is for; by default the agent's instructions, if they are a text.
             needs_approval: whether a person must agree before it is called.
+
+        Raises:
+            Misuse: it takes no such argument; says what was probably meant.
         """
+        refuse_unknown(self.as_tool, unknown, type(self))
         parameters = {"task": {"type": "string", "description": "The whole task; the agent sees nothing else."}}
         return agent_tool(
             name or self.name,
@@ -245,7 +256,7 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output], Misnamed):
         return instructions if isinstance(instructions, str) else f"Gives a task to the agent {self.name}."
 
 
-def handoff(agent: Agent[Any, Any], name: str | None = None, description: str | None = None) -> Tool:
+def handoff(agent: Agent[Any, Any], name: str | None = None, description: str | None = None, **unknown: Never) -> Tool:
     """A tool that passes the conversation on to `agent`, whose answer is then the answer of the run.
 
     Args:
@@ -254,8 +265,9 @@ def handoff(agent: Agent[Any, Any], name: str | None = None, description: str | 
         description: what the model is told it is for; by default the agent's instructions, if they are a text.
 
     Raises:
-        Misuse: it is no agent.
+        Misuse: it is no agent, or there is no such argument.
     """
+    refuse_unknown(handoff, unknown, Agent)
     if not isinstance(agent, Agent):
         raise Misuse(f"handoff takes the Agent that is to go on: handoff(agent); it was given {agent!r:.100}")
     told = agent._described(description)

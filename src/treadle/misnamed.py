@@ -74,6 +74,17 @@ ARGUMENTS: Final = {
 } | dict.fromkeys(("messages", "message_history", "history"), "conversation=Conversation(messages)")
 """Arguments of an agent, and what they are here."""
 
+OF_STEPS: Final = {word: meant for word, meant in ARGUMENTS.items() if meant in ("instructions", "model", "tools")} | {
+    **dict.fromkeys(("active_tools", "allowed_tools", "tool_names"), "tools"),
+    **dict.fromkeys(("history", "message_history"), "messages"),
+}
+"""Likewise of the settings of one step."""
+
+OF_TOOLS: Final = dict.fromkeys(("tool_name", "tool_name_override"), "name") | dict.fromkeys(
+    ("tool_description", "tool_description_override"), "description"
+)
+"""Likewise of an agent that is made a tool."""
+
 OF_RUNS: Final = (
     ARGUMENTS
     | dict.fromkeys(("prompt", "query", "question"), "input")

@@ -35,8 +35,8 @@ from treadle.result import RunResult, conversation_part, history, result_of
 
 
 class Asked(NamedTuple):
-    """What a run is begun with; see `treadle.Agent.run`. To be driven `elsewhere`, it needs no dependencies; of one that
-    is `untold`, and not carried out, nobody is told.
+    """What a run is begun with; see `treadle.Agent.run`. To be driven `elsewhere`, it needs no dependencies; one
+    that is `untold` is not carried out, and nobody is told of it.
 
     `nonce` is 0 where none is given: of a run whose name follows from what is asked one below 0 is taken, so that to a
     service what is asked again is the same again.

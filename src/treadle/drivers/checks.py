@@ -18,7 +18,7 @@ from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, ModelSettings, Text, UserMessage
 from treadle.kernel.stop import Limits, Stop
-from treadle.misnamed import ARGUMENTS, OF_RESUMED, OF_RUNS
+from treadle.misnamed import ARGUMENTS, OF_RESUMED, OF_RUNS, OF_TOOLS
 from treadle.models.port import Model, is_model
 from treadle.models.profile import profile_of
 from treadle.tools import Tool
@@ -194,7 +194,7 @@ def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: 
     """Refuses keyword arguments that `function` does not take, with what was probably meant.
 
     Args:
-        function: the agent itself, or a way to run it.
+        function: the agent itself, a way to run it, or to make it a tool.
         unknown: the names that were given.
         agent: the class of the agent.
     """
@@ -202,6 +202,7 @@ def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: 
         known, of_agents, of_runs = (inspect.signature(one).parameters for one in (function, agent, agent.run))
         # A stream may be of a new run, or of one that goes on.
         of_some = OF_RUNS if "approve" not in known else OF_RESUMED | OF_RUNS if "input" in known else OF_RESUMED
+        of_some = OF_TOOLS if "description" in known else of_some
         words, word = ARGUMENTS if function is agent else of_some, re.sub("(?<=[a-z])[A-Z]", r"_\g<0>", name).lower()
         meant = words.get(word) or (word if word in of_runs else _part_of_option(word))
         meant = meant or nearest(word, known) or name

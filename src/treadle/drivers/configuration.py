@@ -1,10 +1,11 @@
 """Configuration: everything about an agent that a run of it needs, checked once. Holds no state of a run."""
 
 import random
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
-from typing import Any, Generic, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -22,6 +23,7 @@ from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettin
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit
+from treadle.misnamed import OF_STEPS
 from treadle.models.errors import ModelError
 from treadle.models.fixed import fixed_tokens
 from treadle.models.port import Model
@@ -121,12 +123,32 @@ class StepSettings:
         settings: how to generate.
     """
 
+    # Type checkers know the arguments from the fields, which a `__new__` would hide from them.
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *given: Any, **named: Any) -> Any:
+            """The settings. Raises `Misuse` where they have no such field."""
+            for name in named:
+                if name not in cls.__dataclass_fields__:
+                    raise Misuse(
+                        f"StepSettings takes no argument {name!r}; {_of_a_step(name, cls.__dataclass_fields__)}"
+                    )
+            return object.__new__(cls)
+
     model: Model | str | None = None
     instructions: str | None = None
     tools: Sequence[str] | None = None
     tool_choice: str | None = None
     messages: Sequence[Message] | None = None
     settings: ModelSettings | None = None
+
+
+def _of_a_step(name: str, known: Collection[str]) -> str:
+    """What was probably meant by an argument that `StepSettings` does not take, or else what it takes."""
+    word = re.sub("(?<=[a-z])[A-Z]", r"_\g<0>", name).lower()
+    setting = ModelSettings.called(word)
+    meant = word if word in known else OF_STEPS.get(word, setting and f"settings=ModelSettings({setting}=…)")
+    return f"did you mean {meant}?" if meant else f"it takes {', '.join(known)}"
 
 
 Instructions = str | Callable[[RunContext[Deps]], str | Awaitable[str]] | None
