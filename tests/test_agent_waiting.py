@@ -245,3 +245,15 @@ def test_what_is_pending_names_a_call_in_each_of_the_three_ways():
     assert paid == [9]
     assert [call.is_error for call in result.tool_calls_made] == [False, True, False]
     assert result.tool_calls_made[2].result.text == "by hand"
+
+
+def test_what_is_wrong_for_a_call_below_is_told_by_the_name_that_was_given():
+    """It was told by the name that the run below has for the call, and of that run, which nobody had named."""
+    form = external_tool("form", "Asks.", {"type": "object"}, wait=True)
+    below = Agent(ScriptedModel([[("form", {})]]), name="below", tools=[form])
+    agent = Agent(ScriptedModel([[("below", {"task": "go"})]]), tools=[below.as_tool()], journal=MemoryJournal())
+    asked = agent.run_sync("go")
+    [pending] = asked.pending
+    for given in (pending.call_id, pending.key):
+        with pytest.raises(Misuse, match=f"^call '{given}' of run {asked.run_id} waits for a result"):
+            asyncio.run(agent.resume(asked.run_id, deny={given: "no"}))

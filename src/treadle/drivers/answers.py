@@ -147,6 +147,9 @@ class _Fitting:
         by_record = {escaped(record.id): record for record in records}
         for given in answers.calls:
             one = _fit(run, given, named, pending)
+            # Said here, by the name that was given: a run below knows the call by another.
+            if one.kind == "result" and given not in answers.results:
+                raise Misuse(f"call {given!r} of run {run.run_id} waits for a result, and not to be decided on")
             # Of a run that waits for a worker calls may still be as its process left them.
             own = by_record.get(one.call_id)
             unasked = not has_asked or (own is not None and own.status == "interrupted")
@@ -176,7 +179,6 @@ class _Fitting:
         return self
 
     def _take(self, record: CallRecord, answers: Answers, given: str) -> None:
-        asked = record.status in ("needs_approval", "interrupted")
         if record.status == "interrupted" and given not in answers.results:
             self.interrupted.append(record.id)
         # One that was under way with its answer asks nothing any more: what is said of it then is what came of it.
@@ -184,8 +186,6 @@ class _Fitting:
             self.goes_on_with[record.id] = _answer(record, answers.results[given])
         elif given in answers.results:
             self.answered.append((record, _encoded(self.run, record, answers.results[given])))
-        elif not asked:
-            raise Misuse(f"call {given!r} of run {self.run.run_id} waits for a result, and not to be decided on")
         elif given in answers.deny:
             self.denied[record.id] = answers.deny[given]
         else:
