@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, WithJsonSchema, field_validator
 
 from treadle.tools import InvalidArguments, Tool, ToolError, encode_error, external_tool, tool
 
@@ -480,3 +480,39 @@ def test_what_fits_the_schema_arrives_whole(source: Level, limit: int, values: l
     assert by_types["source"] is source
     assert [each.value for each in by_types["filters"]] == values
     assert BY_SCHEMA.validate(text) == {"source": source.value, "limit": limit, "filters": filters}
+
+
+class Flag(enum.IntEnum):
+    ON = 1
+
+
+@pytest.mark.parametrize("kind", [int, float, int | str, int | None, list[int], dict[str, float], Filter])
+@pytest.mark.parametrize("word", ["true", "false"])
+def test_true_is_no_number(kind: Any, word: str) -> None:
+    """One was read of it, of which the schema says nothing: of `limit=true` a limit of 1."""
+
+    def take(one: Any) -> None: ...
+
+    take.__annotations__["one"] = kind
+    given = {
+        list[int]: f"[2, {word}]",
+        dict[str, float]: f'{{"a": {word}}}',
+        Filter: f'{{"column": "period", "value": {word}}}',
+    }.get(kind, word)
+    with pytest.raises(InvalidArguments, match=f"should be a number, not true or false; given was '{word}'"):
+        tool(take).validate(f'{{"one": {given}}}')
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [bool, int | bool, Literal[1, True], Flag, Any, Annotated[int, WithJsonSchema({"type": "boolean"})]],
+)
+def test_true_is_what_it_says_where_that_is_taken(kind: Any) -> None:
+    def take(one: Any) -> None: ...
+
+    take.__annotations__["one"] = kind
+    assert tool(take).validate('{"one": true}') == {"one": 1}
+    by_schema = Tool.from_schema(
+        "take", "", {"type": "object", "properties": {"one": {"type": "boolean"}}, "required": ["one"]}, take
+    )
+    assert by_schema.validate('{"one": true}') == {"one": 1}

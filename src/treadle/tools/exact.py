@@ -3,8 +3,8 @@
 Pydantic reads each number of a JSON text that has a point as a float, and makes the `Decimal` of that. Given as text
 the number is taken exactly as it stands; `Numbers` makes text of it (or a `Decimal`) where the schema of the types
 takes a `Decimal`, and nowhere else. What no float holds is lost where no float was asked for. Nor is a number a time:
-Pydantic would count it from 1970, the year of a model's "2024" and the digits of its "20240131" alike. The schemas here
-are Pydantic's core schemas.
+Pydantic would count it from 1970, the year of a model's "2024" and the digits of its "20240131" alike; or `true` a
+number: a JSON Schema takes it for none, and Pydantic for 1. The schemas here are Pydantic's core schemas.
 """
 
 import re
@@ -35,6 +35,8 @@ _TAKE_NUMBERS: Final = frozenset(
      "function-wrap", "int", "is-instance", "literal", "str"}
 )  # fmt: skip
 """What else may take a number, or its digits, beside a time; a function of the user's gets it as it stands."""
+_TAKE_TRUTH: Final = frozenset({"any", "bool", "custom-error", "enum", "is-instance", "literal"})
+"""What takes `true` and `false` for what they are."""
 _BEFORE: Final = frozenset({"function-before", "function-plain", "function-wrap"})
 """What a function is given before it is checked."""
 _OWN_WORDS: Final = ("pydantic_js_annotation_functions", "pydantic_js_extra")
@@ -62,6 +64,7 @@ class Numbers(Struct, frozen=True):
         schema: what the value is checked by; None where it is taken as it is.
         decimals: whether a `Decimal` belongs somewhere in it.
         times: whether a time does, of which the model is told that it is text.
+        counts: whether a whole number or a float does.
         written: whether the text itself goes on, and not a value of it, so that no digit is lost.
     """
 
@@ -69,6 +72,7 @@ class Numbers(Struct, frozen=True):
     decimals: bool = False
     times: bool = False
     written: bool = False
+    counts: bool = False
 
     def read(self, text: str, as_text: bool) -> tuple[Any, list[Lost]]:
         """The JSON value of `text` with the numbers whose digits a `Decimal` is to get made exact, None if there are
@@ -79,7 +83,8 @@ class Numbers(Struct, frozen=True):
             as_text: whether such a number becomes text, for a check that reads JSON; otherwise it becomes a `Decimal`.
         """
         exact = self.decimals and not all(map(_same_as_float, _FLOAT.findall(text)))
-        if not exact and not self.times and not _MAY_BE_LOST.search(text):
+        truth = self.counts and ("true" in text or "false" in text)
+        if not exact and not self.times and not truth and not _MAY_BE_LOST.search(text):
             return None, []
         walk = _Walk(as_text, self.written, self.times)
         schemas = [] if self.schema is None else [self.schema]
@@ -88,8 +93,10 @@ class Numbers(Struct, frozen=True):
 
 
 def numbers_of(schema: Schema, *, times: bool = True) -> Numbers:
-    """What numbers become where `schema` takes them; without `times`, the model may be told that a time is one."""
-    return Numbers(schema, _takes(schema, {"decimal"}), times and _takes(schema, _TIMES.keys()))
+    """What numbers become where `schema` takes them; without `times`, the model may be told that a time is one, or that
+    a number is true or false."""
+    counts = times and _takes(schema, {"int", "float"})
+    return Numbers(schema, _takes(schema, {"decimal"}), times and _takes(schema, _TIMES.keys()), counts=counts)
 
 
 def _takes(schema: Any, kinds: Set[str]) -> bool:
@@ -116,7 +123,7 @@ class _Walk:
         """`value` with its numbers made exact; of what a function of the user's (`users`) is given first it gets the
         numbers that Pydantic would give it, whichever way the model wrote them.
         """
-        if not isinstance(value, LosslessFloat | list | dict) and not (self.times and _is_digits(value)):
+        if not isinstance(value, LosslessFloat | list | dict | bool) and not (self.times and _is_digits(value)):
             return value
         nodes = [node for schema in schemas for node in self.alternatives(schema)]
         users = users or any(map(_is_users_first, nodes))
@@ -130,7 +137,10 @@ class _Walk:
                 key: self.value([each for node in nodes for each in _below(node, key)], one, (*path, key), users)
                 for key, one in value.items()
             }
-        if self.times and (right := _time_in(nodes)):
+        if isinstance(value, bool):
+            if not users and _is_number(nodes):
+                self.lost.append(Lost(path, str(value).lower(), "should be a number, not true or false"))
+        elif self.times and (right := _time_in(nodes)):
             self.lost.append(Lost(path, str(value), f"should be written as text such as {right}, not as a number"))
         elif isinstance(value, LosslessFloat):
             return self.number([node.get("type") for node in nodes], value, path, users)
@@ -193,6 +203,14 @@ def _is_users_first(node: Schema) -> bool:
     return module.partition(".")[0] not in ("pydantic", "pydantic_core")
 
 
+def _is_number(nodes: Sequence[Schema]) -> bool:
+    """Whether a number is taken, and no truth value."""
+    kinds = {node.get("type") for node in nodes}
+    return (
+        not kinds.isdisjoint({"int", "float"}) and kinds.isdisjoint(_TAKE_TRUTH | _BEFORE) and not _in_own_words(nodes)
+    )
+
+
 def _is_digits(value: Any) -> bool:
     return type(value) is int or (isinstance(value, str) and _DIGITS.fullmatch(value) is not None)
 
@@ -200,11 +218,13 @@ def _is_digits(value: Any) -> bool:
 def _time_in(nodes: Sequence[Schema]) -> str:
     """A time as text, where nothing but a time is taken; else nothing."""
     kinds = [node.get("type") for node in nodes]
-    if not _TAKE_NUMBERS.isdisjoint(kinds) or any(
-        key in node.get("metadata", ()) for node in nodes for key in _OWN_WORDS
-    ):
+    if not _TAKE_NUMBERS.isdisjoint(kinds) or _in_own_words(nodes):
         return ""
     return next((right for kind, right in _TIMES.items() if kind in kinds), "")
+
+
+def _in_own_words(nodes: Sequence[Schema]) -> bool:
+    return any(key in node.get("metadata", ()) for node in nodes for key in _OWN_WORDS)
 
 
 def _items(node: Schema, at: int) -> list[Schema]:
