@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from served import run_when, serving
 
-from treadle import Agent, MemoryJournal, tool
+from treadle import Agent, MemoryJournal, ask_before, tool
 from treadle.serve import app
 from treadle.testing import ScriptedModel
 
@@ -47,3 +47,26 @@ async def test_a_call_that_is_nested_too_deep_to_be_laid_out_is_told_as_it_stand
         answer = await client.get(f"/api/runs/{run_id}/export", params={"format": format})
     assert answer.status_code == 200
     assert deep in answer.text
+
+
+@pytest.mark.parametrize("format", ["html", "markdown"])
+async def test_what_was_said_to_a_run_later_stands_before_what_answers_it(format):
+    """It was left out: the answer stood there as one to the question."""
+    model = ScriptedModel([[("pay", ARGUMENTS)], "It was paid.", "You are welcome."])
+    agent = Agent(model, tools=[pay], name="payer", approvals=[ask_before("pay")], journal=MemoryJournal())
+    async with serving(app([agent])) as client:
+        run_id = (await client.post("/api/runs", json={"agent": "payer", "input": "Pay Ada."})).json()["id"]
+        await run_when(client, run_id, "waiting")
+        await client.post(f"/api/runs/{run_id}/resume", json={"message": "Without a fee!"})
+        (call,) = (await run_when(client, run_id, "waiting"))["pending"]
+        decision = {"call": call["call"], "fingerprint": call["fingerprint"], "verdict": "approve"}
+        await client.post(f"/api/runs/{run_id}/decisions", json={"decisions": [decision]})
+        await run_when(client, run_id, "finished")
+        fork = await client.post(f"/api/runs/{run_id}/fork", json={"at": 2, "message": "Thank you!"})
+        fork_id = fork.json()["id"]
+        await run_when(client, fork_id, "finished")
+        text = (await client.get(f"/api/runs/{fork_id}/export", params={"format": format})).text
+    said = ["Question", "paid 12345", "Without a fee!", "It was paid.", "Thank you!", "You are welcome."]
+    found = [text.index(one) for one in said]
+    assert found == sorted(found), text
+    assert text.count("local adds") == 2

@@ -5,10 +5,11 @@ writing direction, as an escape.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from treadle.kernel.calls import CallRecord
+from treadle.kernel.events import Event, MessageAdded, StepPrepared
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.step import Step
 from treadle.serve.views import Described
@@ -28,13 +29,27 @@ def story(found: Described) -> Iterator[Part]:
     first = next((one for one in reversed(found.state.started.messages) if isinstance(one, UserMessage)), None)
     if first is not None:
         yield "question", "Question", first.text
-    step = found.state.step
+    step, added = found.state.step, _added(found.events)
     for one in (*found.state.steps, *(() if step is None else (step,))):
+        yield from added.pop(one.number, ())
         yield from _step(one)
+    for parts in added.values():
+        yield from parts
     stop, made = found.result.stop, len(found.result.steps)
     cost = "" if found.result.cost is None else f", {found.result.cost:f} dollars"
     taken = f"{made} step{'' if made == 1 else 's'}, {found.result.usage.total_tokens:,} tokens{cost}"
     yield "end", f"The end: {stop.reason}", " ".join(part for part in (stop.detail, f"({taken})") if part)
+
+
+def _added(events: Iterable[Event]) -> dict[int, list[Part]]:
+    """What was said to a run after its question, by the step that was the first to have it; -1 where none has."""
+    added = dict[int, list[Part]]()
+    for event in events:
+        if isinstance(event, MessageAdded):
+            added.setdefault(-1, []).append(("question", f"{event.by or 'Somebody'} adds", event.message.text))
+        elif isinstance(event, StepPrepared) and -1 in added:
+            added.setdefault(event.step, []).extend(added.pop(-1))
+    return added
 
 
 def _step(step: Step) -> Iterator[Part]:
