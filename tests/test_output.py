@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from msgspec.json import encode
@@ -38,7 +38,7 @@ from treadle.models.fallback import FallbackModel
 from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import HttpModel
 from treadle.models.openai_model import OpenAIChatModel, OpenAIResponsesModel
-from treadle.models.profile import OutputMode, profile_of
+from treadle.models.profile import ModelProfile, OutputMode, profile_of
 from treadle.testing import ReplayModel, ScriptedModel
 
 
@@ -650,3 +650,30 @@ def test_an_answer_of_an_earlier_reply_is_not_taken_for_the_last():
     result = agent.run_sync("go")
     assert (result.stop.reason, result.output) == ("condition", None)
     assert "there is no output: the last reply holds no Answer" in result.stop.detail
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("again", ["tool", "native", "prompted"])
+@pytest.mark.parametrize("other", ["tool", "native", "prompted"])
+@pytest.mark.parametrize("first", ["tool", "native", "prompted"])
+async def test_a_fork_with_another_model_is_told_how_that_one_is_asked(first: Any, other: Any, again: Any) -> None:
+    """Regression: it was told to call a final tool that it did not have, and nothing of the schema; or the reverse."""
+
+    def model(mode: Any) -> ScriptedModel:
+        scripted = ScriptedModel(
+            lambda request: [("final_answer", {"result": 3})] if mode == "tool" else "3", name=mode
+        )
+        scripted.profile = ModelProfile(output=mode, output_beside_tools=mode)
+        return scripted
+
+    def told(asked: ScriptedModel) -> str:
+        return "".join(one.text for one in asked.requests[-1].messages if isinstance(one, SystemMessage))
+
+    agent = Agent(model(first), output=int, instructions="Count.", journal=MemoryJournal())
+    run = await agent.run("How many?")
+    for mode in (other, again):
+        fresh, forked = model(mode), model(mode)
+        await Agent(fresh, output=int, instructions="Count.").run("How many?")
+        run = await agent.fork(run.run_id, at=0, model=forked)
+        assert (run.output, told(forked)) == (3, told(fresh))
+    assert (await agent.with_model(model(again)).replay(run.run_id)).same

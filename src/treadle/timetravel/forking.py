@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
@@ -45,11 +45,12 @@ from treadle.journal.ones_own import standing_of, told_as_its_own
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded, RunForked, RunStarted
 from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import SystemMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.models.names import UnknownModel
 from treadle.models.port import Model
-from treadle.models.profile import profile_of
+from treadle.models.profile import OutputMode, profile_of
 from treadle.result import RunResult, result_of
 from treadle.timetravel.cut import cut_at
 from treadle.tools import ToolOutput
@@ -119,7 +120,7 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
         model = model or cut.state.model
     tell_lifted(run_id, cut.state.limits, asked.limits)
     limits = asked.limits or (cut.state.limits if cut.again else None)
-    told = _told(config, asked.instructions)
+    told = _told(config, cut.state, asked.instructions)
     own: list[Event] = [
         RunForked(run_id, model, limits, dict(cut.taken), asked.origin, told, len(cut.again), at=now, by=asked.by),
         *[msgspec.structs.replace(event, at=now) for event in cut.again],
@@ -165,10 +166,18 @@ async def _checked(config: Configuration, source: RunState, cut: RunState, asked
     return whose
 
 
-def _told(config: Configuration, instructions: str | None) -> str | None:
-    """The text of the system message with other instructions; None if they stay as they are."""
+def _told(config: Configuration, state: RunState, instructions: str | None) -> str | None:
+    """The text of the system message with other instructions; None if it stays as it is.
+
+    Another model may be asked for an answer of a type in another way, and is to be told of that one.
+    """
     if instructions is None:
-        return None
+        told = "\n\n".join([message.text for message in state.messages if isinstance(message, SystemMessage)])
+        output = config.output
+        if output is None or told.endswith(output.instructions):
+            return None
+        ways = [answer_type(output.kind, mode, config.tools).instructions for mode in get_args(OutputMode)]
+        return next((told.removesuffix(way) + output.instructions for way in ways if told.endswith(way)), None)
     kind("instructions", instructions, lambda it: isinstance(it, str), "a text")
     return "".join([message.text for message in config.system(instructions, config.output)])
 
