@@ -8,6 +8,8 @@ from pydantic import ValidationError
 
 from treadle.analyst import AnalystError, Catalog, CompareRequest, analyst_skill, compare
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 FILTERS = {"company": "1001", "period": "202401"}
 
 

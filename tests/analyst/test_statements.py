@@ -11,6 +11,8 @@ from treadle.analyst import Catalog, CompareRequest, Dimension, Measure, Source,
 from treadle.analyst.declared.errors import NotEnoughMemory
 from treadle.analyst.reading.session import Session
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 
 def catalog(folder: Path) -> Catalog:
     a = [f"{number % 23},{number},{number}.50" for number in range(40)]
