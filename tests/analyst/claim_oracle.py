@@ -20,6 +20,7 @@ TRIALS: dict[str, Callable[[str | None], str | None]] = {
     "nfc": lambda text: None if text is None else unicodedata.normalize("NFC", text),
     "trim, upper": lambda text: None if text is None else text.strip().upper(),
     "blank_as_null": lambda text: text if text is None or text.strip() else None,
+    "type: integer": lambda text: None if text is None else text.removesuffix(".0"),
 }
 
 

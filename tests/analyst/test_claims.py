@@ -132,7 +132,8 @@ def _all(chance: Random, rows: list[Row]) -> list[Row]:
         case "thousands":
             return times(1000)
         case "spelled":
-            return [{**row, "company": row["company"] and row["company"].zfill(10)} for row in rows]
+            form = chance.choice(["{:0>10}", "{}.0"])
+            return [{**row, "company": row["company"] and form.format(row["company"])} for row in rows]
         case "coarse":
             return [{**row, "company": chance.choice(["9", None])} for row in rows]
         case "twice":

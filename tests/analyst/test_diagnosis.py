@@ -67,6 +67,11 @@ def against(make: Any, confront: Callable[..., Comparison]) -> Callable[..., Com
         ([(c, "#", v) for c, _, v in ROWS], "granularity", "right does not break down by period"),
         ([(f"000{c}", p, v) for c, p, v in ROWS], "spelling", "declare 'format: alpha(18)' on dimension company"),
         ([(c, f"{p} ", v) for c, p, v in ROWS], "spelling", "declare 'format: trim' on dimension period"),
+        (
+            [(f"{c}.0", p, v) for c, p, v in ROWS],
+            "spelling",
+            "declare 'type: integer' on dimension company of left and right",
+        ),
     ],
 )
 def test_what_is_probably_wrong(against: Callable[..., Comparison], rows: Any, kind: str, piece: str) -> None:
@@ -223,6 +228,15 @@ def test_tenfold_numbers_of_rows_are_no_matter_of_decimals(make: Any, confront: 
     found = confront(many, few)
     assert (found.summary.total_source_a, found.summary.major_differences) == (40, 4)
     assert "factor" not in kinds(found)
+
+
+@pytest.mark.parametrize(("theirs", "told"), [("2", True), ("2.5", False), ("02", False), ("x", False), ("1.0", True)])
+def test_whole_numbers_are_advised_where_all_keys_are_such(
+    against: Callable[..., Comparison], theirs: str, told: bool
+) -> None:
+    """As a program writes them that keeps numbers as floating-point ones: they met nothing, and nothing was said."""
+    found = against([("1.0", "01", "5.00"), (theirs, "02", "1.00")], [("1", "01", "5.00"), ("3", "02", "1.00")])
+    assert ("spelling" in kinds(found)) is told
 
 
 def test_two_days_of_a_month_are_not_called_two_spellings_of_one_period(against: Callable[..., Comparison]) -> None:

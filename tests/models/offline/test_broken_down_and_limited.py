@@ -310,6 +310,8 @@ def test_a_total_is_told_with_its_currency() -> None:
     assert told[0] == "fi_reporting: totals amount 1,500,000.00 EUR"
     told = asked("show the 3 largest accounts of fi_reporting for company 1001 in 202401").text.splitlines()
     assert told[:2] == ["fi_reporting (amount in EUR):", "- account 800100, amount 3,664,102.38"]
+    told = asked("is the amount of fi_reporting for company 1001 in 202401 more than 1 million?").text.splitlines()
+    assert told[0].startswith("Yes. fi_reporting: totals amount 1,500,000.00 EUR, which is more than")
 
 
 def test_the_largest_differences_are_listed_where_there_are_several_currencies() -> None:

@@ -128,12 +128,13 @@ def told_once(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str |
     below = [
         at for at, value in enumerate(values) if not value and any(_filled(samples[other][at]) for other in others)
     ]
-    repeated = any(one and one == other for one, other in pairwise(values))
+    # A report writes a value again only where another has come between.
+    repeated = any(one == other for one, other in pairwise(filter(None, values)))
     if not below or not values[0] or repeated:
         return ""
     value = next(values[at] for at in range(below[0], -1, -1) if values[at])
     return (
-        f"{first} has {scalar(value)} in one row and nothing in that below it, and no value in two rows running: if it "
+        f"{first} has {scalar(value)} in one row and nothing in that below it, and no value twice running: if it "
         f"stands for the rows below it too, have it written in each of them, as they count without one"
     )
 

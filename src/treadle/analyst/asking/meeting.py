@@ -14,7 +14,7 @@ from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.comparison import Summary
 from treadle.analyst.sql.lazy import exp
-from treadle.analyst.sql.terms import call, literal, matches, named
+from treadle.analyst.sql.terms import call, is_null, literal, matches, named
 
 # Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
 _PERIOD = "fiscal_period"
@@ -26,6 +26,8 @@ _DAY = r"\d{4}-\d\d-\d\d.*"
 _MISSING = ("missing_in_a", "missing_in_b")
 # Texts of which none of the trials nor spellings of days makes another: most numbers, and words without small letters.
 _SETTLED = r"[1-9](\d{0,5}|\d{8,17})|[!-/:-`{-~]([ -`{-~]*[!-`{-~])?"
+# Whole numbers that a program wrote as decimals, such as 1001.0, and those of others.
+_WHOLE = r"(0|-?[1-9]\d{0,17})(\.0+)?"
 # Texts of which only a change of case makes another.
 _CASED = r"[1-9](\d{0,5}|\d{8,17})|[!-/:-~]([ -~]*[!-~])?"
 
@@ -45,6 +47,7 @@ def spellings(session: Session, aligned: Aligned, summary: Summary, filters: Fil
         else:
             if not trials:
                 yield from _days(session, aligned, at, filters)
+                yield from _whole_numbers(session, aligned, at, filters)
             if _PERIOD in key.format.steps:
                 yield from no_periods(session, aligned, at, filters)
 
@@ -88,6 +91,31 @@ def _days(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iter
         yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
 
 
+class _Whole:
+    """Whole numbers without the decimals that they do not have."""
+
+    def apply(self, value: "exp.Expr") -> "exp.Expr":
+        return call("regexp_replace", value, literal(r"\.0+$"), literal(""))
+
+
+def _whole_numbers(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iterator[Claim]:
+    """Keys that would meet if they were compared as the whole numbers that all values of a dimension are."""
+    if aligned.keys[at].format.steps:
+        return
+    column = exp.column(f"k{at}")
+    whole = exp.or_(is_null(column), matches(column.copy(), _WHOLE))
+    if not session.run(exp.select(call("bool_and", whole), copy=False).from_("aligned", copy=False))[0][0]:
+        return
+    meeting = _meeting(aligned, at, _Whole())
+    if count := session.run(meeting)[0][0]:
+        # Declared on one side only, both would be compared as text.
+        facts = {
+            "count": count, "dimension": aligned.keys[at].name, "declare": "type: integer", "trial": "type: integer",
+            "declaring": [" and ".join(aligned.names)],
+        }  # fmt: skip
+        yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
+
+
 def _changing(session: Session, aligned: Aligned, at: int, trials: Sequence[str]) -> list[Format]:
     """Those of the formats that change a value of the dimension, among the keys that meet nothing.
 
@@ -115,7 +143,7 @@ def _spelled_alike(count: int, key: Key, form: Format, declaring: list[str]) -> 
     }  # fmt: skip
 
 
-def _meeting(aligned: Aligned, at: int, form: Format, side: int | None = None) -> "exp.Select":
+def _meeting(aligned: Aligned, at: int, form: Format | _Whole, side: int | None = None) -> "exp.Select":
     """How many keys that only one side has, and as many of the other, are alike with a dimension in another form.
 
     Of the given side only, if it is one side that writes it otherwise.
@@ -131,7 +159,7 @@ def _meeting(aligned: Aligned, at: int, form: Format, side: int | None = None) -
     return exp.select(exp.Count(this=exp.Star())).from_(both, copy=False)
 
 
-def _spelled(aligned: Aligned, at: int, form: Format) -> list["exp.Expr"]:
+def _spelled(aligned: Aligned, at: int, form: Format | _Whole) -> list["exp.Expr"]:
     columns = [exp.column(f"k{number}") for number in range(len(aligned.keys))]
     return [
         named(form.apply(column) if number == at else column, f"k{number}") for number, column in enumerate(columns)

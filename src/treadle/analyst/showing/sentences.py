@@ -251,10 +251,11 @@ def _passing(filters: Filters) -> str:
 
 
 def _spelling(facts: Facts, filters: Filters) -> str:
+    declare = facts.get("declare") or f"format: {facts['format']}"
     return (
         f"{_under(filters)}{_keys_of(facts['count'])} that {'is' if facts['count'] == 1 else 'are'} missing on one "
-        f"side each would meet if {facts['dimension']} were compared in another spelling: declare 'format: "
-        f"{facts['format']}' on dimension {facts['dimension']} of {' or '.join(facts['declaring'])}"
+        f"side each would meet if {facts['dimension']} were compared in another spelling: declare '{declare}' on "
+        f"dimension {facts['dimension']} of {' or '.join(facts['declaring'])}"
     )
 
 

@@ -380,9 +380,9 @@ def _verdict(fields: list[Field], exchange: Exchange, outcome: Outcome) -> str |
         if whole != (true, relation) and scale_of(parts(clause.text[wanted.number.start : wanted.number.end])) == 1:
             return None
         true, relation = whole
-    label = f"{subject}: {measured.label}" if subject else measured.label
-    told = figure(measured.value, measured.name)
-    return f"{'Yes' if true else 'No'}. {label} {told}, which is {relation} the {wanted.number.text} in your question."
+    told = with_units(rest, [measured])[0]
+    told = f"{subject}: {told}" if subject else told
+    return f"{'Yes' if true else 'No'}. {told}, which is {relation} the {wanted.number.text} in your question."
 
 
 def _related(have: Decimal, relation: Relation, need: Decimal) -> tuple[bool, str]:
