@@ -178,8 +178,8 @@ def _begun_days(session: Session, condition: Filter, asked: Asked) -> Iterator[C
 
 
 def _days_alone(session: Session, condition: Filter, asked: Asked) -> Iterator[Claim]:
-    """Days that are asked for among points in time, of which they are the first, with rows behind that."""
-    if condition.op not in ("=", "in"):
+    """Days that are asked for or left out among points in time, of which they are the first, with rows behind that."""
+    if condition.op not in ("=", "in", *_LEFT_OUT):
         return
     texts = [text_of(value).strip(BLANKS) for value in condition.values if value is not None]
     days = {text: after for text in texts if (after := _after(text)) is not None}
@@ -197,7 +197,7 @@ def _days_alone(session: Session, condition: Filter, asked: Asked) -> Iterator[C
         if late := [day for day, is_there in zip(days, found, strict=True) if is_there]:
             facts = {
                 "side": side.called, "dimension": key.name, "condition": str(condition), "days": late,
-                "after": days[late[0]], "left_out": True, "asked": True,
+                "after": days[late[0]], "left_out": condition.op not in _LEFT_OUT, "asked": True,
             }  # fmt: skip
             yield Claim(kind="begun_days", facts=facts, filters=tuple(str(one) for _, one in others), proof=proof)
 

@@ -139,7 +139,7 @@ def _changing(session: Session, aligned: Aligned, at: int, trials: Sequence[str]
 def _spelled_alike(count: int, key: Key, form: Format, declaring: list[str]) -> dict[str, Any]:
     return {
         "count": count, "dimension": key.name, "format": str(key.format | form), "trial": str(form),
-        "declaring": declaring,
+        "declare": f"format: {key.format | form}", "declaring": declaring,
     }  # fmt: skip
 
 

@@ -218,13 +218,17 @@ def _whole_periods(facts: Facts, filters: Filters) -> str:
 
 
 def _begun_days(facts: Facts, filters: Filters) -> str:
-    name, days, after = facts["dimension"], facts["days"], facts["after"]
-    does, advice = "leaves out", f"'{name} < {after}' has all of that day"
-    if facts["asked"]:
-        advice = f"'{name} >= {days[0]}' and '{name} < {after}' have all of {days[0]}"
-    elif not facts["left_out"]:
-        does, advice = "takes in", f"'{name} >= {after}' has none of that day"
-    told = f"has rows with times of {listed(days)} that '{facts['condition']}' {does}"
+    name, day, after = facts["dimension"], facts["days"][0], facts["after"]
+    does, advice = {
+        (True, True): ("leaves out", f"'{name} >= {day}' and '{name} < {after}' have all of {day}"),
+        (True, False): (
+            "takes in",
+            f"'{name} < {day}' has what is before {day}, '{name} >= {after}' what is behind it",
+        ),
+        (False, True): ("leaves out", f"'{name} < {after}' has all of that day"),
+        (False, False): ("takes in", f"'{name} >= {after}' has none of that day"),
+    }[facts["asked"], facts["left_out"]]
+    told = f"has rows with times of {listed(facts['days'])} that '{facts['condition']}' {does}"
     return f"{_under(filters)}{facts['side']} {told}: {advice}"
 
 
@@ -251,11 +255,10 @@ def _passing(filters: Filters) -> str:
 
 
 def _spelling(facts: Facts, filters: Filters) -> str:
-    declare = facts.get("declare") or f"format: {facts['format']}"
     return (
         f"{_under(filters)}{_keys_of(facts['count'])} that {'is' if facts['count'] == 1 else 'are'} missing on one "
-        f"side each would meet if {facts['dimension']} were compared in another spelling: declare '{declare}' on "
-        f"dimension {facts['dimension']} of {' or '.join(facts['declaring'])}"
+        f"side each would meet if {facts['dimension']} were compared in another spelling: declare "
+        f"'{facts['declare']}' on dimension {facts['dimension']} of {' or '.join(facts['declaring'])}"
     )
 
 
