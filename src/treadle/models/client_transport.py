@@ -8,7 +8,7 @@ The packages are imported by whoever made the client, never by treadle. Neighbou
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from treadle.models.errors import (
     ProtocolError,
 )
 from treadle.models.failures import error_for_redirect
-from treadle.models.transport import ErrorOf, HttpReply, Reply, translated
+from treadle.models.transport import NO_HEADERS, ErrorOf, HttpReply, Reply, beside, translated
 
 # How botocore, google-auth, azure-identity and the clients themselves say what kept them from signing a request.
 CREDENTIALS: Final = re.compile(r"credential|auth|token|api[_ ]key", re.IGNORECASE)
@@ -58,12 +58,17 @@ class ClientTransport:
     def __repr__(self) -> str:
         return f"ClientTransport({type(self._client).__name__})"
 
-    async def post(self, path: str, body: bytes, stream: bool, error: ErrorOf) -> Reply:
+    async def post(
+        self, path: str, body: bytes, stream: bool, error: ErrorOf, headers: Mapping[str, str] = NO_HEADERS
+    ) -> Reply:
         """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, else a `ModelError`."""
         import httpx2
 
         plain = msgspec.json.decode(body)
-        options = {"max_retries": 0, "follow_redirects": False}
+        options: Json = {"max_retries": 0, "follow_redirects": False}
+        if headers:
+            # A client puts these in the place of its own.
+            options["headers"] = beside(getattr(self._client, "default_headers", {}), headers)
         with self._translated(error):
             try:
                 response = await self._client.post(

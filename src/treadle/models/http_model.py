@@ -21,6 +21,7 @@ from treadle.models.codec import DONE, Codec, Decoder, answerable
 from treadle.models.ending import broken_off, drained, heard_out, last_of
 from treadle.models.errors import (
     AuthenticationFailed,
+    BadRequest,
     ConnectionFailed,
     ModelError,
     ModelTimeout,
@@ -39,6 +40,7 @@ from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost, known_price
 from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import Provider
+from treadle.models.refused_thinking import RefusedThinking
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated, named_terms, searched
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole
@@ -103,6 +105,7 @@ class HttpModel:
         self._transport = self._connected(options)
         self._headers: Mapping[str, str] = options.get("headers") or {}
         self._hidden = Hidden(self._access.key, self._headers)
+        self._thinking = RefusedThinking(provider.dialect, self.name, model)
 
     @property
     def name(self) -> str:
@@ -171,14 +174,13 @@ class HttpModel:
             request = structs.replace(request, tools=request.usual.tools)
         if self.provider.dialect != "anthropic":
             request = answerable(request)
-        body = self.codec.encode(request, self.model, self.streaming)
         watch = Watch(self.name, self.timeouts, self.streaming)
         reply: Reply | None = None
         decoder: Decoder | None = None
         counted: UsageReported | None = None
         said_done = False
         try:
-            reply = await watch.wait(self._transport.post(self._path, body, self.streaming, self._refusal))
+            reply = await self._answered(request, watch)
             decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
                 events, fault = list[ModelEvent](), None
@@ -221,6 +223,21 @@ class HttpModel:
                     if said_done:
                         await drained(reply)
                     await reply.aclose()
+
+    async def _answered(self, request: ModelRequest, watch: Watch) -> Reply:
+        """The reply to `request`, or to what can be sent in its place where earlier thinking is all that is refused."""
+        ways = self._thinking.ways(request)
+        sent = next(ways)
+        while True:
+            body = self.codec.encode(sent, self.model, self.streaming)
+            post = self._transport.post(self._path, body, self.streaming, self._refusal, self._thinking.headers)
+            try:
+                return await watch.wait(post)
+            except BadRequest as refusal:
+                try:
+                    sent = ways.send(refusal)
+                except StopIteration:
+                    raise refusal from refusal.__cause__
 
     async def _hear(self, reply: Reply, decoder: Decoder, watch: Watch, events: list[ModelEvent]) -> bool:
         """Adds the next events to `events`, the whole reply last if these are the last.

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from urllib.parse import urlsplit
 
 from anyio.lowlevel import RunVar, checkpoint
@@ -34,6 +34,7 @@ ErrorOf = Callable[[int, Mapping[str, str], Json | str], ModelError]
 Sign = Callable[[str, bytes], Awaitable[Mapping[str, str]]]
 """What makes the headers that authenticate one request, from its address and its body."""
 
+NO_HEADERS: Final[Mapping[str, str]] = {}
 CONNECT_SECONDS: Final = 15.0
 FINALISING_TURNS: Final = 3
 LARGEST_BODY: Final = 64_000_000
@@ -77,8 +78,13 @@ class Reply(Protocol):
 class Transport(Protocol):
     """Something that posts JSON."""
 
-    async def post(self, path: str, body: bytes, stream: bool, error: ErrorOf) -> Reply:
-        """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for all else."""
+    async def post(
+        self, path: str, body: bytes, stream: bool, error: ErrorOf, headers: Mapping[str, str] = NO_HEADERS
+    ) -> Reply:
+        """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for all else.
+
+        What `headers` say comes beside what those of the same names say in each request.
+        """
 
 
 class HttpTransport:
@@ -99,13 +105,17 @@ class HttpTransport:
     def __repr__(self) -> str:
         return f"HttpTransport({self.base_url!r})"
 
-    async def post(self, path: str, body: bytes, stream: bool, error: ErrorOf) -> Reply:
+    async def post(
+        self, path: str, body: bytes, stream: bool, error: ErrorOf, headers: Mapping[str, str] = NO_HEADERS
+    ) -> Reply:
         """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for all else."""
         base = self.base_url.removesuffix("/v1") if path.startswith("/v1/") else self.base_url
         client = await _client()
-        headers = self._headers if self._sign is None else {**self._headers, **await self._sign(base + path, body)}
+        sent = {**self._headers, **beside(self._headers, headers)}
+        if self._sign is not None:
+            sent |= await self._sign(base + path, body)
         with translated(base):
-            request = client.build_request("POST", base + path, content=body, headers=headers)
+            request = client.build_request("POST", base + path, content=body, headers=sent)
             response = await client.send(request, stream=True, follow_redirects=False)
         if 200 <= response.status_code < 300:
             return HttpReply(base, response, error)
@@ -246,6 +256,12 @@ class HttpReply:
             # own; it is given the turns that it takes, so that nothing is left when this returns.
             for _ in range(FINALISING_TURNS):
                 await checkpoint()
+
+
+def beside(present: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, str]:
+    """`headers`, each with what `present` has under its name before it."""
+    known = {name.lower(): value for name, value in present.items() if isinstance(value, str)} if headers else {}
+    return {name: ",".join([*([known[name]] if name in known else ()), value]) for name, value in headers.items()}
 
 
 def checked_url(url: str, source: str = "base_url") -> str:

@@ -1,0 +1,140 @@
+"""Refused thinking: what to send in place of a request whose earlier thinking its provider will not have back.
+
+Claude's newest models tie what they thought to all that stood before it: instructions, tools and messages. A loop
+changes these, by an edit of the context, a note for one request, a step with other tools, an agent that goes on. The
+request is then refused, at no charge, on accounts that Anthropic holds to that, and on no others: so nothing is asked
+for until it happens. The same words without those of a conversation say that a signature cannot be read at all, as of
+another cloud's. Source: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+
+Pure but for what is kept of a model. Neighbour: `treadle.models.http_model`.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Generator, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from treadle.kernel.messages import AssistantMessage, Json, Message, Thinking
+from treadle.models.anthropic_thinking import thinking_fields
+from treadle.models.errors import BadRequest
+from treadle.models.port import ModelRequest
+
+BETA: Final = "thinking-binding-controls-2026-08-01"
+DROP: Final[Json] = {"prefix_mismatch_behavior": "drop_block"}
+REFUSED: Final = re.compile(r"invalid\W{1,4}signature\W{1,4}in\W{1,4}(?:redacted_)?thinking", re.IGNORECASE)
+BOUND: Final = re.compile(r"bound to a different conversation", re.IGNORECASE)
+# The refusal of thinking that is bound names the field, too: who says it although the field was there has not read it.
+UNASKED: Final = re.compile(r"block_binding|thinking-binding-controls")
+OWN: Final = {"anthropic": "", "converse": "additionalModelRequestFields"}
+"""The dialects in which it can be asked for, and where in `extra` they have the fields of Claude's."""
+
+log = logging.getLogger("treadle")
+
+
+class RefusedThinking:
+    """What a model's provider has been found to refuse.
+
+    Args:
+        dialect: what the model speaks.
+        name: the model, for the log.
+        model: its name at the provider.
+    """
+
+    def __init__(self, dialect: str, name: str, model: str) -> None:
+        self._dialect = dialect
+        self._name = name
+        self._model = model
+        self._asks = False
+        self._cannot = False
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of requests as they are sent now."""
+        return {"anthropic-beta": BETA} if self._asks and self._dialect == "anthropic" else {}
+
+    def ways(self, request: ModelRequest) -> Generator[ModelRequest, BadRequest, None]:
+        """What to send for `request`; and what in its place, for the refusal that is sent in, as long as there is any.
+
+        First as it is; then with the wish that the provider drop from what has changed on, which it is asked for in
+        each request from then on; then without any thinking.
+        """
+        if "block_binding" in self._given(request):
+            yield request
+            return
+        asking = self._asking(request) if self._asks else None
+        if asking is None:
+            refusal = yield request
+            if not _refused(refusal):
+                return
+            if BOUND.search(str(refusal)) and not self._cannot and (asking := self._asking(request)) is not None:
+                self._asks = True
+                self._tell(request, "is asked from now on to leave out what it thought before that")
+        if asking is not None:
+            refusal = yield asking
+            if UNASKED.search(str(refusal)):
+                self._asks, self._cannot = False, True
+            elif not _refused(refusal):
+                return
+        if (bare := without_thinking(request)) is not None:
+            self._tell(request, "is sent this request without what it thought earlier")
+            yield bare
+
+    def _own(self, request: ModelRequest) -> Json:
+        """Claude's fields in the request's own extra ones."""
+        extra, place = request.settings.extra or {}, OWN.get(self._dialect)
+        own = extra.get(place) if place else extra
+        return own if isinstance(own, dict) else {}
+
+    def _given(self, request: ModelRequest) -> Json:
+        """What the caller says of thinking in Claude's own words."""
+        given = self._own(request).get("thinking")
+        return given if isinstance(given, dict) else {}
+
+    def _asking(self, request: ModelRequest) -> ModelRequest | None:
+        """`request` with that wish; None where it has no place, as where the model is not to think."""
+        place = OWN.get(self._dialect)
+        if place is None:
+            return None
+        settings, own = request.settings, self._own(request)
+        said = thinking_fields(replace(settings, extra=own), self._model, sys.maxsize, False).get("thinking")
+        # Such a model thinks so, too, where nothing is said.
+        thinking = (said or {"type": "adaptive"}) | self._given(request)
+        if thinking.get("type") not in ("adaptive", "enabled"):
+            return None
+        own = own | {"thinking": thinking | {"block_binding": DROP}}
+        if place:
+            betas = own.get("anthropic_beta")
+            own["anthropic_beta"] = [*(betas if isinstance(betas, list) else ()), BETA]
+            own = {**(settings.extra or {}), place: own}
+        return replace(request, settings=replace(settings, extra=own))
+
+    def _tell(self, request: ModelRequest, what: str) -> None:
+        log.warning(
+            "%s will not have back what it thought earlier in this run, as after a change of what stood before it, and "
+            "%s; see docs/context.md",
+            self._name,
+            what,
+            extra={"run_id": request.run_id, "model": self._name},
+        )
+
+
+def without_thinking(request: ModelRequest) -> ModelRequest | None:
+    """`request` without any earlier thinking; None if it has none."""
+    messages = [_spoken(message) for message in request.messages]
+    if all(one is other for one, other in zip(messages, request.messages, strict=True)):
+        return None
+    return replace(request, messages=messages)
+
+
+def _spoken(message: Message) -> Message:
+    if type(message) is not AssistantMessage or not any([type(part) is Thinking for part in message.content]):
+        return message
+    return replace(message, content=tuple([part for part in message.content if type(part) is not Thinking]))
+
+
+def _refused(refusal: BadRequest) -> bool:
+    words = str(refusal)
+    return bool(REFUSED.search(words) or BOUND.search(words))
