@@ -24,7 +24,15 @@ from treadle import (
     tool,
 )
 from treadle.kernel.events import ModelFailed, ModelReplied
-from treadle.models import AnthropicModel, BadRequest, BedrockModel, FallbackModel, Overloaded
+from treadle.models import (
+    AnthropicModel,
+    BadRequest,
+    BedrockModel,
+    FallbackModel,
+    GoogleModel,
+    OpenAIResponsesModel,
+    Overloaded,
+)
 from treadle.models.refused_thinking import BETA
 from treadle.testing import ScriptedModel
 
@@ -319,6 +327,58 @@ async def test_thinking_that_cannot_be_read_is_left_out(serve):
     with pytest.raises(BadRequest):
         [event async for event in claude(server).stream(request_with_thinking())]
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The encrypted content gAAA...DQ== could not be verified.",
+        "The encrypted content for item rs_1 could not be verified. Reason: it could not be decrypted or parsed.",
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+    ],
+)
+async def test_openai_is_sent_what_it_cannot_open_once(serve, words):
+    call = {"type": "function_call", "id": "fc", "call_id": "c", "name": "look", "arguments": '{"page": 1}'}
+    sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
+    text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}
+
+    def answer(peer: Any) -> None:
+        body = json.loads(peer.body)
+        if any(item.get("type") == "reasoning" for item in body["input"]):
+            error = {"message": words, "type": "invalid_request_error", "code": "invalid_encrypted_content"}
+            peer.answer("400 Bad Request", JSON, json.dumps({"error": error}).encode())
+            return
+        output = [text] if any("output" in item for item in body["input"]) else [sealed, call]
+        whole = {"id": "r", "object": "response", "status": "completed", "model": "gpt-5", "output": output}
+        peer.answer("200 OK", JSON, json.dumps(whole).encode())
+
+    server = serve(answer)
+    model = OpenAIResponsesModel("gpt-5", base_url=server.url, api_key="k", streaming=False)
+    assert (await Agent(model, tools=[look]).run("Read.")).text == "done"
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "words", ["Corrupted thought signature.", "Invalid thought signature.", "because Thought signature is not valid.."]
+)
+async def test_gemini_is_sent_what_it_cannot_read_once(serve, words):
+    call = {"functionCall": {"name": "look", "args": {"page": 1}}, "thoughtSignature": "c2lnbmVk"}
+
+    def answer(peer: Any) -> None:
+        if b"c2lnbmVk" in peer.body:
+            error = {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}
+            peer.answer("400 Bad Request", JSON, json.dumps({"error": error}).encode())
+            return
+        parts = [{"text": "done"}] if b"functionResponse" in peer.body else [call]
+        candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
+        peer.answer("200 OK", JSON, json.dumps({"candidates": [candidate]}).encode())
+
+    server = serve(answer)
+    model = GoogleModel("gemini-3-pro", base_url=server.url, api_key="k", streaming=False)
+    assert (await Agent(model, tools=[look]).run("Read.")).text == "done"
+    assert len(server.requests) == 3
+    # Gemini 3 wants a signature with the call, or the word for one that there is not.
+    assert b"skip_thought_signature_validator" in server.requests[-1].body
 
 
 def request_with_thinking() -> Any:

@@ -3,8 +3,9 @@
 Claude's newest models tie what they thought to all that stood before it: instructions, tools and messages. A loop
 changes these, by an edit of the context, a note for one request, a step with other tools, an agent that goes on. The
 request is then refused, at no charge, on accounts that Anthropic holds to that, and on no others: so nothing is asked
-for until it happens. The same words without those of a conversation say that a signature cannot be read at all, as of
-another cloud's. Source: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+for until it happens.The same words without those of a conversation say that a signature cannot be read at all, as of
+another cloud's; Google and OpenAI say so, too, of what was signed or sealed under another key, project or model.
+Source: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 
 Pure but for what is kept of a model. Neighbour: `treadle.models.http_model`.
 """
@@ -24,7 +25,14 @@ from treadle.models.port import ModelRequest
 
 BETA: Final = "thinking-binding-controls-2026-08-01"
 DROP: Final[Json] = {"prefix_mismatch_behavior": "drop_block"}
-REFUSED: Final = re.compile(r"invalid\W{1,4}signature\W{1,4}in\W{1,4}(?:redacted_)?thinking", re.IGNORECASE)
+# Anthropic; Google; OpenAI, of what is sealed and of what stands alone.
+REFUSED: Final = re.compile(
+    r"invalid\W{1,4}signature\W{1,4}in\W{1,4}(?:redacted_)?thinking"
+    r"|(?:corrupted|invalid) thought[ _]?signature|thought[ _]?signature is not valid"
+    r"|encrypted content\b.{0,400}\bcould not be (?:verified|decrypted)"
+    r"|'reasoning' was provided without its required following item",
+    re.IGNORECASE | re.DOTALL,
+)
 BOUND: Final = re.compile(r"bound to a different conversation", re.IGNORECASE)
 # The refusal of thinking that is bound names the field, too: who says it although the field was there has not read it.
 UNASKED: Final = re.compile(r"block_binding|thinking-binding-controls")
