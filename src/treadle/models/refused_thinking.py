@@ -13,7 +13,7 @@ Pure but for what is kept of a model. Neighbour: `treadle.models.http_model`.
 import logging
 import re
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -39,6 +39,9 @@ UNASKED: Final = re.compile(r"block_binding|thinking-binding-controls")
 OWN: Final = {"anthropic": "", "converse": "additionalModelRequestFields"}
 """The dialects in which it can be asked for, and where in `extra` they have the fields of Claude's."""
 
+KEPT: Final = 100_000
+"""How many thoughts that were left out are known at most."""
+
 log = logging.getLogger("treadle")
 
 
@@ -57,6 +60,7 @@ class RefusedThinking:
         self._model = model
         self._asks = False
         self._cannot = False
+        self._left_out: dict[int, None] = {}
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -67,8 +71,11 @@ class RefusedThinking:
         """What to send for `request`; and what in its place, for the refusal that is sent in, as long as there is any.
 
         First as it is; then with the wish that the provider drop from what has changed on, which it is asked for in
-        each request from then on; then without any thinking.
+        each request from then on; then without any thinking. What was left out once stays out: put back, it would spoil
+        what was thought without it.
         """
+        if self._left_out:
+            request = without(request, lambda part: _key(part) in self._left_out)
         if "block_binding" in self._given(request):
             yield request
             return
@@ -86,9 +93,16 @@ class RefusedThinking:
                 self._asks, self._cannot = False, True
             elif not _refused(refusal):
                 return
-        if (bare := without_thinking(request)) is not None:
+        bare = without(request, self._leaves_out)
+        if bare is not request:
             self._tell(request, "is sent this request without what it thought earlier")
             yield bare
+
+    def _leaves_out(self, part: Thinking) -> bool:
+        self._left_out[_key(part)] = None
+        if len(self._left_out) > KEPT:
+            del self._left_out[next(iter(self._left_out))]
+        return True
 
     def _own(self, request: ModelRequest) -> Json:
         """Claude's fields in the request's own extra ones."""
@@ -129,18 +143,22 @@ class RefusedThinking:
         )
 
 
-def without_thinking(request: ModelRequest) -> ModelRequest | None:
-    """`request` without any earlier thinking; None if it has none."""
-    messages = [_spoken(message) for message in request.messages]
-    if all(one is other for one, other in zip(messages, request.messages, strict=True)):
-        return None
-    return replace(request, messages=messages)
+def without(request: ModelRequest, left_out: Callable[[Thinking], bool]) -> ModelRequest:
+    """`request` without the thinking that is `left_out`; the same object if that is none."""
+
+    def spoken(message: Message) -> Message:
+        if type(message) is not AssistantMessage:
+            return message
+        kept = tuple([part for part in message.content if type(part) is not Thinking or not left_out(part)])
+        return message if len(kept) == len(message.content) else replace(message, content=kept)
+
+    messages = [spoken(message) for message in request.messages]
+    same = all([one is other for one, other in zip(messages, request.messages, strict=True)])
+    return request if same else replace(request, messages=messages)
 
 
-def _spoken(message: Message) -> Message:
-    if type(message) is not AssistantMessage or not any([type(part) is Thinking for part in message.content]):
-        return message
-    return replace(message, content=tuple([part for part in message.content if type(part) is not Thinking]))
+def _key(part: Thinking) -> int:
+    return hash((part.id, part.signature, part.data, part.text))
 
 
 def _refused(refusal: BadRequest) -> bool:
