@@ -412,7 +412,7 @@ class Server:
     def __init__(self, player: Player, writer: Callable[[str], Writer]) -> None:
         self.player, self.writer = player, writer
 
-    async def post(self, path: str, body: bytes, stream: bool, error: Any) -> Heard:
+    async def post(self, path: str, body: bytes, stream: bool, error: Any, headers: Any) -> Heard:
         sent = json.loads(body)
         assert stream
         assert path
