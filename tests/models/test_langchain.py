@@ -712,6 +712,15 @@ def test_what_a_provider_is_sent_has_no_invalid_calls() -> None:
     assert (sent.invalid_tool_calls, sent.additional_kwargs) == ([], {})
 
 
+@pytest.mark.parametrize("id", ["messages-thought", "reasoning_content", "google-thought"])
+def test_what_was_thought_elsewhere_is_no_reasoning_of_openai(id: str) -> None:
+    """OpenAI refuses the whole request for an id of reasoning that it has not given."""
+    said = AssistantMessage((Thinking("hm", "sig", id=id), Thinking("1", id="rs_1"), Text("x")))
+    (sent,) = to_langchain([said], sendable=True, kind="openai-chat")
+    assert [block.get("id") for block in sent.content] == ["rs_1", None]
+    assert sent.additional_kwargs["reasoning_content"] == "hm"
+
+
 def test_a_reply_of_which_a_provider_understands_nothing_is_not_sent() -> None:
     found = AssistantMessage((Opaque("langchain:anthropic-chat", {"type": "web_search_tool_result"}),))
     history: list[Message] = [UserMessage("Look."), found, UserMessage("And?")]

@@ -288,7 +288,8 @@ def _assistant(message: AssistantMessage, sendable: bool, kind: str) -> "AIMessa
             case Text():
                 blocks.append({"type": "text", "text": part.text})
             case Thinking():
-                if _closed(part):
+                # By an id of another form our other dialects know theirs; OpenAI's knows no such reasoning.
+                if _closed(part) and (not sendable or (part.id or "rs_").startswith("rs_")):
                     blocks.append(_thinking_block(part))
                 else:
                     extra["reasoning_content"] = extra.get("reasoning_content", "") + part.text
