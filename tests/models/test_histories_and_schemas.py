@@ -21,6 +21,7 @@ from treadle import (
     Usage,
     tool,
 )
+from treadle.context.texts import estimate_text
 from treadle.kernel.events import ModelFailed
 from treadle.kernel.messages import ToolSpec, UserMessage
 from treadle.models import (
@@ -36,6 +37,7 @@ from treadle.models import (
 from treadle.models.anthropic import AnthropicCodec
 from treadle.models.bedrock import BedrockCodec
 from treadle.models.bedrock_model import BedrockModel
+from treadle.models.fixed import described
 from treadle.models.google_model import GoogleModel
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
@@ -268,6 +270,7 @@ def test_one_argument_with_a_name_that_claude_does_not_take_spoils_no_request(di
     assert sent_schema == {"type": "object", "properties": {"a.b-c": {"type": "string"}}, "required": ["a.b-c"]}
     _, _, rules = words.partition("The arguments have to fit this, too: ")
     assert json.loads(rules) == {"properties": {name: {"type": "integer"}}, "required": [name]}
+    assert described((spec,), None) >= estimate_text(f"t{words}{json.dumps(sent_schema)}")
 
 
 async def test_a_dict_comes_back_from_anthropic(serve):

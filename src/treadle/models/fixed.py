@@ -15,7 +15,7 @@ from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.hosts import Host
 from treadle.models.port import Model
 from treadle.models.profile import MOST_TOKENS
-from treadle.models.tool_schema import as_taken
+from treadle.models.tool_schema import CLAUDES, as_taken
 
 
 def fixed_tokens(model: Model, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
@@ -29,7 +29,7 @@ def fixed_tokens(model: Model, tools: Sequence[ToolSpec], output_schema: Json | 
 
 def described(tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
     """The descriptions of `tools` and the schema, as JSON. Some providers write them out in less."""
-    said = [_json((spec.name, *as_taken(spec))) + MESSAGE_TOKENS for spec in tools]
+    said = [_json((spec.name, *as_taken(spec, CLAUDES))) + MESSAGE_TOKENS for spec in tools]
     return sum(said) + (0 if output_schema is None else _json(output_schema) + MESSAGE_TOKENS)
 
 
