@@ -75,6 +75,51 @@ def remind(text: str, minutes: int) -> str:
     return "set"
 
 
+@tool
+def delay(train: str, minutes: int) -> str:
+    """Delays a train.
+
+    Args:
+        train: which.
+        minutes: by how many minutes.
+    """
+    CALLS.append(("delay", {"train": train, "minutes": minutes}))
+    return "delayed"
+
+
+@tool
+def drain(basin: int, to_cm: int) -> str:
+    """Drains a basin.
+
+    Args:
+        basin: its number.
+        to_cm: down to this level.
+    """
+    CALLS.append(("drain", {"basin": basin, "to_cm": to_cm}))
+    return "drained"
+
+
+@tool
+def irrigate(zone: str, minutes: int) -> str:
+    """Irrigates a zone."""
+    CALLS.append(("irrigate", {"zone": zone, "minutes": minutes}))
+    return "irrigated"
+
+
+@tool
+def discount(item: str, percent: int) -> str:
+    """Discounts an item."""
+    CALLS.append(("discount", {"item": item, "percent": percent}))
+    return "discounted"
+
+
+@tool
+def load_furnace(furnace: str, tonnes: float) -> str:
+    """Loads ore into a furnace."""
+    CALLS.append(("load_furnace", {"furnace": furnace, "tonnes": tonnes}))
+    return "loaded"
+
+
 @tool(effect="read")
 def km_to_miles(kilometers: float) -> float:
     """Converts kilometers to miles."""
@@ -88,7 +133,8 @@ def convert_currency(amount: float, source: str, target: str) -> float:
 
 
 TOOLS: list[Any] = [
-    pay, record_payment, get_invoice, extend_lease, set_temperature, water, mute, remind, km_to_miles, convert_currency
+    pay, record_payment, get_invoice, extend_lease, set_temperature, water, mute, remind, delay, drain, irrigate,
+    discount, load_furnace, km_to_miles, convert_currency
 ]  # fmt: skip
 
 
@@ -127,6 +173,15 @@ def asked(question: str) -> str:
         "Mute #ops in 2 hours",
         "Mute #ops 2 hours later",
         "Extend the lease of flat F-3 by 2 average months",
+        "Delay train T-7 to 25 minutes",
+        "Drain basin 2 by 60 cm",
+        "Irrigate zone B by 20 minutes",
+        "Irrigate zone B at 20 minutes",
+        "Irrigate zone B from 20 minutes",
+        "Irrigate zone B for 20 short minutes",
+        "Discount rye bread to 20 %",
+        "Load 3 short tons into furnace F-2",
+        "Load 3 long tons into furnace F-2",
     ],
 )
 def test_changes_nothing_by_a_number_that_may_be_another_one(question: str) -> None:
@@ -149,6 +204,11 @@ def test_changes_nothing_by_a_number_that_may_be_another_one(question: str) -> N
         ("Water bed A with 2 litres", ("water", {"bed": "A", "litres": 2})),
         ("Mute #ops for 120 minutes", ("mute", {"channel": "#ops", "hours": 2})),
         ("Mute #ops for 2 hours", ("mute", {"channel": "#ops", "hours": 2})),
+        ("Delay train T-7 by 25 minutes", ("delay", {"train": "T-7", "minutes": 25})),
+        ("Drain basin 2 to 60 cm", ("drain", {"basin": 2, "to_cm": 60})),
+        ("Irrigate zone B for 20 minutes", ("irrigate", {"zone": "B", "minutes": 20})),
+        ("Discount rye bread by 20 %", ("discount", {"item": "rye bread", "percent": 20})),
+        ("Load 3 tonnes into furnace F-2", ("load_furnace", {"furnace": "F-2", "tonnes": 3})),
         ("Remind me in 2 hours of 'tea'", ("remind", {"text": "tea", "minutes": 120})),
     ],
 )

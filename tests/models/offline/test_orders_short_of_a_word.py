@@ -67,6 +67,59 @@ def clean_room(room: int) -> str:
     return "cleaned"
 
 
+@tool(effect="write")
+def shred(id: str) -> str:
+    """Shreds the contents of a box.
+
+    Args:
+        id: such as 0007.
+    """
+    MADE.append(("shred", {"id": id}))
+    return "shredded"
+
+
+@tool(effect="write")
+def evacuate(number: int) -> str:
+    """Evacuates a shaft.
+
+    Args:
+        number: which.
+    """
+    MADE.append(("evacuate", {"number": number}))
+    return "evacuated"
+
+
+@tool(effect="write")
+def mark_read(id: str) -> str:
+    """Marks a mail as read.
+
+    Args:
+        id: like m1.
+    """
+    MADE.append(("mark_read", {"id": id}))
+    return "marked"
+
+
+@tool(effect="write")
+def set_default(printer: str) -> str:
+    """Makes a printer the default."""
+    MADE.append(("set_default", {"printer": printer}))
+    return "set"
+
+
+@tool(effect="write")
+def promote(pid: int, grade: str) -> str:
+    """Promotes an employee.
+
+    Args:
+        pid: personnel number.
+        grade: the new grade, such as E7.
+    """
+    MADE.append(("promote", {"pid": pid, "grade": grade}))
+    return "promoted"
+
+
+BY_A_VERB = [shred, evacuate, mark_read, set_default, promote]
 TOOLS = [clean_room, list_tickets, assign_ticket, set_priority, book_flight, shut_off, lock_sim, reject_claim]
 
 
@@ -90,6 +143,31 @@ def test_nothing_is_changed(order: str) -> None:
     MADE.clear()
     Agent("offline", tools=TOOLS).run_sync(order)
     assert MADE == []
+
+
+@pytest.mark.parametrize(
+    ("order", "made"),
+    [
+        ("Shred 3 boxes", None),
+        ("Shred box 0007", ("shred", {"id": "0007"})),
+        ("Shred 0007", ("shred", {"id": "0007"})),
+        ("Evacuate 2 shafts", None),
+        ("Evacuate shaft 4", ("evacuate", {"number": 4})),
+        ("Mark m1", None),
+        ("Mark m1 as read", ("mark_read", {"id": "m1"})),
+        ("Set printer P2", None),
+        ("Set P2 as the default", ("set_default", {"printer": "P2"})),
+        ("Promote 3090 from E7", None),
+        ("Promote 3090 to E7", ("promote", {"pid": 3090, "grade": "E7"})),
+    ],
+)
+def test_what_a_verb_is_done_to_is_called_by_the_noun_of_its_description(
+    order: str, made: tuple[str, dict[str, Any]] | None
+) -> None:
+    """Regression: shaft 2 was evacuated for "Evacuate 2 shafts", and none for "Evacuate shaft 4"."""
+    MADE.clear()
+    text = Agent("offline", tools=BY_A_VERB).run_sync(order).text
+    assert ([made] if made else []) == MADE, text
 
 
 @pytest.mark.parametrize(

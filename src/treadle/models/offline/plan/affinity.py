@@ -23,6 +23,7 @@ from treadle.models.offline.plan.numbers import bound_of, is_way, number_fit, un
 from treadle.models.offline.plan.toolbox import Param
 
 _IDENTIFIERS = word_set("id number no nr")
+_CODES = word_set("id number no nr code tag ref sku key")
 _LINKS = word_set("is are was number no nr id code called named of with the for a an")
 _DATE_STEMS = frozenset(
     stem(word) for word in sorted(word_set("period month date day start end since until deadline due when"))
@@ -205,13 +206,24 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
         if unit_after(value, clause) is not None and beside not in (*param.nouns, *_IDENTIFIERS):
             # "A flight for 2 passengers" is not called so.
             return 0.0
-        return cue + 0.4 if cue else 0.2 if "id" in parts(param.name) else 0.0
+        alone = 0.6 if _is_code(param, value, clause) else 0.2 if "id" in parts(param.name) else 0.0
+        return cue + 0.4 if cue else alone
     if value.kind in ("period", "email"):
         kinds = frozenset[str]() if value.kind == "period" else _PAGES if "://" in value.text else _MAILS
         return cue or (3.0 if _any(kinds, param.stems) else 0.8 * (value.kind == "email" and _any(_USERS, param.nouns)))
     score = _text(param, value, clause)
     # What cannot be it is not made it by the words before it.
     return score + cue if score else 0.0
+
+
+def _is_code(param: Param, value: Value, clause: Clause) -> bool:
+    """Whether a number is written as no amount is, "0042", right behind the verb, for what is called by its digits."""
+    coded = _CODES & set(parts(param.name)) or any(re.search(r"\d", each) for each in param.examples)
+    return (
+        bool(coded)
+        and re.match(r"0\d", value.text) is not None
+        and clause.words_before(value.start, 1) == (clause.opening,)
+    )
 
 
 def _shows_time(value: Value) -> bool:

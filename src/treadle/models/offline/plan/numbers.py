@@ -33,6 +33,7 @@ _STRICT = re.compile(
 )
 _STRICT_NAMES = word_set("after before above below over under")
 _IDENTIFIERS = word_set("id number no nr")
+_OTHER_UNITS = word_set("short long troy fluid fl nautical square sq cubic imperial")
 _PERCENT = frozenset(stem(word) for word in word_set("percent percentage pct rate share ratio interest discount tax"))
 _PLAIN = frozenset(stem(word) for word in word_set("value amount number x n input num quantity measurement"))
 _MONEY = frozenset(
@@ -184,6 +185,12 @@ def number_fit(param: Param, value: Value, clause: Clause, cue: float) -> float:
     return _beside(param, value, clause, cue)
 
 
+def is_other_unit(value: Value, clause: Clause) -> str | None:
+    """The stem of the word by which the unit behind a number is another one: "short" of "3 short tons"."""
+    first = next(iter(clause.words_after(value.end, 1)), "")
+    return stem(first) if first in _OTHER_UNITS else None
+
+
 def _limit(value: Value, clause: Clause, cue: float) -> float:
     before, after = clause.words_before(value.start, 1), clause.words_after(value.end, 1)
     if before == ("row",):
@@ -205,6 +212,8 @@ def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
     if cents and before == (clause.command,) and not param.required:
         return cue + 1.2
     unit = unit_after(value, clause)
+    if unit is not None and (other := is_other_unit(value, clause)) and other not in param.stems:
+        return 0.0
     if before[:1] == ("at",) and counts(param) and unit not in param.words:
         # What is bought at 7 is no seven of it.
         return 0.0

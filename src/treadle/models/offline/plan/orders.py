@@ -28,7 +28,7 @@ _NO_ORDER = re.compile(
 )
 _AWAY = word_set("up down out off away back")
 PARTICLES = word_set("up down out off back away over on in left right")
-_LEADING_STATE = ("as", "in")
+_LEADING_STATE = ("as", "in", "the")
 _TAKING = word_set("get give bring take fetch")
 _WHETHER = word_set("whether if how when who whose where why which")
 WHEN = word_set(
@@ -114,6 +114,9 @@ def _made_of_it(tool: KnownTool) -> str | None:
     nouns = {noun for param in tool.params for noun in param.nouns}
     told = [token for token in tokens(tool.spec.description) if token.low not in _LEADING_STATE]
     found = any(token.low == made and before.stem in nouns for before, token in pairwise(told))
+    # "Marks a mail as read", by its `id`.
+    led = rf"\w+ an? [\w-]+ (?:{'|'.join(_LEADING_STATE)}) {re.escape(made)}\b"
+    found = found or re.match(led, tool.spec.description.strip(), re.IGNORECASE) is not None
     return made if found and stem(made) not in nouns else None
 
 

@@ -51,7 +51,7 @@ _WHICH_ONE = re.compile(
 _ALONE = word_set("only both solely exclusively merely alone")
 _DOERS = frozenset(stem(word) for word in sorted(PERSON_WORDS | word_set("by author writer artist maker")))
 _EVERY = word_set("all every any everything everyone everybody everywhere anything anyone anybody")
-_STEPS = word_set("raise increase lift cut reduce lower decrease")
+_STEPS = word_set("raise increase lift cut reduce lower decrease discount boost")
 _STEP_NAMES = word_set("by increment delta step")
 _LASTING = word_set("top renew extend prolong lengthen delay postpone")
 _WHOSE = word_set("my your his her their our")
@@ -68,6 +68,7 @@ _SPANS = word_set("second minute hour day night week month year")
 _MANY_SPANS = frozenset(f"{span}s" for span in _SPANS)
 _EACH = word_set("per each unit apiece")
 _SINCE, _UNTIL = word_set("from since after"), word_set("until till through")
+_CALLED_BY = tuple((stem(word),) for word in ("id", "number", "no", "nr", "n", "code"))
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
 
@@ -100,7 +101,8 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
         # "Sell 20 tonnes for 210" does not say that each costs so much.
         return True
     if value.kind == "number":
-        steps = _BY if clause.command in _STEPS else _MANY_SPANS if clause.opening in _LASTING else frozenset[str]()
+        stepped = bool({clause.command, clause.opening} & _STEPS)
+        steps = _BY if stepped else _MANY_SPANS if clause.opening in _LASTING else frozenset[str]()
         return before[:1] == ("to",) and bool(named & steps)
     if value.kind == "period" and before[:1]:
         # What is suspended from a day on is not so until then.
@@ -173,10 +175,13 @@ def _is_owner(param: Param, value: Value, clause: Clause) -> bool:
 def is_of_many(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
     """Whether words say which of many are meant, to a tool that must be told one: "the unpaid orders", "all leads"."""
     after = next((token for token in clause.tokens if token.start >= value.end), None)
-    if not param.required or value.kind != "phrase":
+    if not param.required or value.kind not in ("phrase", "number"):
         return False
     if after is None or singular(after.low) == after.low:
-        return clause.words_before(value.start, 1) == ("all",)
+        return clause.words_before(value.start, 1) == ("all",) and value.kind == "phrase"
+    if value.kind == "number":
+        # "Shred 3 boxes" is not the box that is called 3.
+        return param.stems[-1:] in _CALLED_BY and after.stem in (*param.nouns, *tool.told)
     called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
     one = after.low not in called and parts(tool.name)[0] not in _LISTING
     return after.stem in param.nouns or (one and after.stem in tool.told)

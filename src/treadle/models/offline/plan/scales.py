@@ -8,8 +8,10 @@ from fractions import Fraction
 from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import parts, stem, tokens
 from treadle.models.offline.plan.filling import Filling
-from treadle.models.offline.plan.numbers import family, unit_after
+from treadle.models.offline.plan.numbers import family, is_other_unit, unit_after
+from treadle.models.offline.plan.refusals import is_strange
 from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.ties import is_led_astray
 from treadle.models.offline.plan.toolbox import KnownTool
 
 # How many of the smallest one each is.
@@ -44,6 +46,8 @@ def fill_scaled(tool: KnownTool, clause: Clause, out: Filling) -> None:
         if len(able) != 1 or len(said) != 1 or able[0].name in out.arguments or "per" in able[0].stems:
             continue
         (param,), (value,) = able, said
+        if is_strange(tool, param, value, clause) or is_led_astray(tool, param, value, clause):
+            continue
         end = next(t.end for t in clause.tokens if t.start >= value.end and family(t.stem) == _unit(value, clause))
         amount = Fraction(value.text.replace(",", "")) * scale[_unit(value, clause)] / scale[own]
         exact = amount.denominator == 1 or ("number" in param.types and Fraction(str(float(amount))) == amount)
@@ -55,4 +59,4 @@ def fill_scaled(tool: KnownTool, clause: Clause, out: Filling) -> None:
 def _unit(value: Value, clause: Clause) -> int | None:
     unit = unit_after(value, clause)
     # "500 m" may be metres, miles, minutes or millions.
-    return family(unit) if unit is not None and unit != "m" else None
+    return family(unit) if unit is not None and unit != "m" and is_other_unit(value, clause) is None else None

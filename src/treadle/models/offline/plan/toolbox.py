@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import dropwhile, islice, takewhile
 from typing import Any
 
 from treadle.kernel.messages import Json, ToolSpec
@@ -172,7 +173,7 @@ def read_tool(spec: ToolSpec) -> KnownTool:
     taken = {stem(name) for name in properties} | {stem("set")}  # "Set" opens a name as a verb only.
     # The `name` of `set_salary(name, salary)` is no salary's, nor that of `get_salary(name)`, "salary of an employee".
     owners = owner_told(spec.description, tuple(noun for noun in nouns[-1:] if noun not in taken))
-    called = tuple(noun for noun in nouns if noun not in taken)
+    called = _done_to(name_words, spec.description) or tuple(noun for noun in nouns if noun not in taken)
     params = tuple(
         _param(
             name, resolve(schema, root), root, name in required, (name == "name" and owners) or called, spec.description
@@ -204,6 +205,16 @@ def read_tool(spec: ToolSpec) -> KnownTool:
     told = frozenset(name_stems) | {token.stem for token in tokens(spec.description)}
     named = frozenset([*name_stems, *(w for p in params for w in p.nouns), *(w for o in outputs for w in o.stems)])
     return KnownTool(spec, params, outputs, name_stems, weights, told, named)
+
+
+def _done_to(name: Sequence[str], description: str) -> tuple[str, ...]:
+    """The stem of what a tool is for that is called by its verb alone: the machine of `lock`, "Locks a machine"."""
+    said = tokens(re.split(r"(?<=[.!?])\s|\n", description.strip(), maxsplit=1)[0])
+    if len(name) != 1 or not said or said[0].stem != stem(name[0]):
+        return ()
+    behind = dropwhile(lambda token: token.low not in ("a", "an"), said)
+    run = list(takewhile(lambda token: not is_function_word(token.text), islice(behind, 1, None)))
+    return (run[-1].stem,) if run else ()
 
 
 def _content(text: str) -> frozenset[str]:
