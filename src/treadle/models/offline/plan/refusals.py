@@ -101,8 +101,8 @@ def is_strange(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
         # "Sell 20 tonnes for 210" does not say that each costs so much.
         return True
     if value.kind == "number":
-        stepped = bool({clause.command, clause.opening} & _STEPS)
-        steps = _BY if stepped else _MANY_SPANS if clause.opening in _LASTING else frozenset[str]()
+        steadily = bool({clause.command, clause.opening} & _STEPS)
+        steps = _BY if steadily else _MANY_SPANS if clause.opening in _LASTING else frozenset[str]()
         return before[:1] == ("to",) and bool(named & steps)
     if value.kind == "period" and before[:1]:
         # What is suspended from a day on is not so until then.
