@@ -165,15 +165,8 @@ class HttpModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
         require_permission(self.name)
-        settings = held_to_length(merged(self.settings, request.settings))
-        if settings is not request.settings:
-            request = structs.replace(request, settings=settings)
-        if request.in_words:
-            request = structs.replace(request, output_schema=None)
-        if request.usual is not None and self._keeps_tools():
-            request = structs.replace(request, tools=request.usual.tools)
-        if self.provider.dialect != "anthropic":
-            request = answerable(request)
+        request = self._as_sent(request)
+        settings = request.settings
         watch = Watch(self.name, self.timeouts, self.streaming)
         reply: Reply | None = None
         decoder: Decoder | None = None
@@ -223,6 +216,16 @@ class HttpModel:
                     if said_done:
                         await drained(reply)
                     await reply.aclose()
+
+    def _as_sent(self, request: ModelRequest) -> ModelRequest:
+        settings = held_to_length(merged(self.settings, request.settings))
+        if settings is not request.settings:
+            request = structs.replace(request, settings=settings)
+        if request.in_words:
+            request = structs.replace(request, output_schema=None)
+        if request.usual is not None and self._keeps_tools():
+            request = structs.replace(request, tools=request.usual.tools)
+        return request if self.provider.dialect == "anthropic" else answerable(request)
 
     async def _answered(self, request: ModelRequest, watch: Watch) -> Reply:
         """The reply to `request`, or to what can be sent in its place where earlier thinking is all that is refused."""

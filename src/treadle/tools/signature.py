@@ -110,9 +110,8 @@ def read_signature(function: Callable[..., Any], described: Collection[str] | No
             raise BadTool(f"{label}: the parameter {name!r} has no type; {_fix_for_untyped(name)}")
         else:
             _refuse_given_elsewhere(name, annotation, label)
-            parameters.append(
-                Parameter(name, _with_none(annotation, parameter.default), parameter.default, said.get(name, ""))
-            )
+            taken = _with_none(annotation, parameter.default)
+            parameters.append(Parameter(name, taken, parameter.default, said.get(name, "")))
     return Signature(
         name=own_name,
         where=where,

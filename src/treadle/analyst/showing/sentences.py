@@ -105,8 +105,7 @@ def _totals(facts: Facts, filters: Filters) -> str:
         equal = (f"{of} are equal", f"{of} match, what is empty counting as zero", "neither has an amount")
         return f"{opening}: {equal[empty]}."
     side = "higher" if gap > 0 else "lower"
-    words = {"match": f"{of} match", "minor_diff": "a minor difference"}
-    told = words.get(facts["status"], "a major difference")
+    told = {"match": f"{of} match", "minor_diff": "a minor difference"}.get(facts["status"], "a major difference")
     return f"{opening}, so {a} is {side} by {money(gap.copy_abs(), facts['unit'])}: {told} ({facts['reason']})."
 
 
@@ -219,14 +218,12 @@ def _whole_periods(facts: Facts, filters: Filters) -> str:
 
 def _begun_days(facts: Facts, filters: Filters) -> str:
     name, day, after = facts["dimension"], facts["days"][0], facts["after"]
+    behind = f"'{name} >= {after}'"
     does, advice = {
         (True, True): ("leaves out", f"'{name} >= {day}' and '{name} < {after}' have all of {day}"),
-        (True, False): (
-            "takes in",
-            f"'{name} < {day}' has what is before {day}, '{name} >= {after}' what is behind it",
-        ),
+        (True, False): ("takes in", f"'{name} < {day}' has what is before {day}, {behind} what is behind it"),
         (False, True): ("leaves out", f"'{name} < {after}' has all of that day"),
-        (False, False): ("takes in", f"'{name} >= {after}' has none of that day"),
+        (False, False): ("takes in", f"{behind} has none of that day"),
     }[facts["asked"], facts["left_out"]]
     told = f"has rows with times of {listed(facts['days'])} that '{facts['condition']}' {does}"
     return f"{_under(filters)}{facts['side']} {told}: {advice}"
