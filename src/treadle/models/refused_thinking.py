@@ -3,7 +3,7 @@
 Claude's newest models tie what they thought to all that stood before it: instructions, tools and messages. A loop
 changes these, by an edit of the context, a note for one request, a step with other tools, an agent that goes on. The
 request is then refused, at no charge, on accounts that Anthropic holds to that, and on no others: so nothing is asked
-for until it happens.The same words without those of a conversation say that a signature cannot be read at all, as of
+for until it happens. The same words without those of a conversation say that a signature cannot be read at all, as of
 another cloud's; Google and OpenAI say so, too, of what was signed or sealed under another key, project or model.
 Source: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 
