@@ -12,8 +12,11 @@ import pytest
 from two_apps import Client, Paced, lifespan
 
 from treadle import Agent, MemoryJournal, tool
+from treadle.journal.ones_own import standing_of
+from treadle.models import OpenAIChatModel
 from treadle.serve import app
 from treadle.testing import ScriptedModel
+from treadle.timetravel.forking import Forked, as_forked, begin_fork
 
 pytestmark = pytest.mark.anyio
 
@@ -182,6 +185,12 @@ def transfer(amount: int, to: str) -> str:
     return f"{amount} sent to {to}"
 
 
+@tool(effect="read")
+def look() -> str:
+    """Looks."""
+    return "seen"
+
+
 async def test_a_fork_goes_on_with_its_own_model_whoever_decides_on_it_and_wherever():
     shared, dear = MemoryJournal(), ScriptedModel(["Hello.", *["This was dear."] * 9])
     one, two = [app([Agent(dear, name="clerk", tools=[transfer])], journal=Paced(shared)) for _ in range(2)]
@@ -222,3 +231,32 @@ async def test_a_fork_whose_model_is_gone_is_forked_with_another(monkeypatch):
         assert (await Client(one, "POST", path, {"at": 0}).run())[0] == 422
         status, other = await Client(one, "POST", path, {"at": 0, "model": "offline"}).run()
         assert (status, other["model"]) == (201, "offline"), other
+
+
+async def test_a_fork_whose_model_an_application_made_is_not_sent_where_its_name_alone_leads(monkeypatch):
+    """One at a gateway has the name of the provider's own: the conversation went to the provider."""
+    monkeypatch.setenv("OPENAI_API_KEY", "of another")
+    shared, own = MemoryJournal(), ScriptedModel(["Hello.", "I am the agent's own."])
+    clerk = Agent(own, name="clerk", journal=shared)
+    run = await clerk.run("Who are you?")
+    behind = OpenAIChatModel("gpt-5", api_key="k", base_url="https://gateway.invalid/v1")
+    fork = await clerk.begin_fork(run.run_id, at=0, model=behind)
+    named = await clerk.begin_fork(run.run_id, at=0, model="openai-chat:gpt-5")
+    forks = [as_forked(clerk._config, await shared.read(one)).model for one in (fork, named)]
+    assert [one.name for one in forks] == [own.name, behind.name]
+    async with lifespan(app([clerk], take_up=False)) as one:
+        await Client(one, "POST", f"/api/runs/{fork}/resume", {}).run()
+        await Client(one, "GET", f"/api/runs/{fork}/stream?until=pause").run()
+        assert (await Client(one, "GET", f"/api/runs/{fork}").run())[1]["text"] == "I am the agent's own."
+
+
+async def test_a_fork_of_a_fork_from_before_that_began_keeps_its_model_too():
+    """It was asked the fork's until it paused, and by the record the agent's own, to which it went back then."""
+    shared = MemoryJournal()
+    clerk = Agent(ScriptedModel([[("look", {})], "Hello."]), name="clerk", tools=[look], journal=shared)
+    run = await clerk.run("Look.")
+    later = await clerk.begin_fork(run.run_id, at=1, model="offline")
+    config = as_forked(clerk._config, await shared.read(later))
+    earlier = await begin_fork(config, later, Forked(at=0))
+    events = await shared.read(earlier)
+    assert (standing_of(events).model, as_forked(clerk._config, events).model.name) == ("offline", "offline")

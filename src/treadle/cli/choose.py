@@ -102,9 +102,7 @@ def model_named(name: str) -> Model:
     inner = in_text(name)
     if inner is not None:
         return inner.around(model_named(inner.name))
-    label = name.partition(":")[0]
-    # A folder of one's own may be called like a provider: local/agent.py:model.
-    if name == OFFLINE or ":" not in name or not _importable(label) or (is_known(name) and not label.endswith(".py")):
+    if is_of_library(name):
         return library_model(name)
     import click
 
@@ -124,6 +122,14 @@ def model_named(name: str) -> Model:
             param_hint="'--model'",
         )
     return made
+
+
+def is_of_library(name: str) -> bool:
+    """Whether `name` is to be one of the library's names, and not that of an object of one's own."""
+    label = name.partition(":")[0]
+    # A folder of one's own may be called like a provider: local/agent.py:model.
+    known = is_known(name) and not label.endswith(".py")
+    return in_text(name) is None and (name == OFFLINE or ":" not in name or not _importable(label) or known)
 
 
 def library_model(name: str) -> Model:

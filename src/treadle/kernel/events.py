@@ -338,9 +338,8 @@ class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
 class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
     """Run `run_id` began as a fork of the run whose the events before this one are; what these took that run has paid.
 
-    `model`, the name of the agent's, `limits` and `instructions`, the system message, replace those of that run, if
-    given. `taken` is what runs below took, by call, for calls of the step under way with another result: it is paid.
-    `again` is how many of the events after this one tell once more what happened in that run.
+    `model`, had by that name if `named`, `limits` and `instructions`, the system message, replace those of that run.
+    `taken` is what runs below took, by call, for other results: it is paid. `again` events after it are told once more.
     """
 
     run_id: str
@@ -350,6 +349,7 @@ class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
     origin: str = ""
     instructions: str | None = None
     again: int = 0
+    named: bool = False
 
 
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):

@@ -114,15 +114,17 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     whose = await _checked(config, source, cut.state, asked)
     # However the clock was set, it begins after what it shares, and tells then what it tells once more.
     run_id, now, question = new_run_id(), Clock(after=cut.state.now).began, asked_of(asked.message, "message")
-    model = "" if asked.model is None else config.model.name
+    # A fork of a fork from before that one began has its model all the same.
+    another = asked.model is not None or source.model == config.model.name != cut.state.model
+    model = config.model.name if another else ""
     if cut.again:
         # What was given up to the beginning of the step may come after what is shared.
         model = model or cut.state.model
     tell_lifted(run_id, cut.state.limits, asked.limits)
     limits = asked.limits or (cut.state.limits if cut.again else None)
-    told = _told(config, cut.state, asked.instructions)
+    told, again, named = _told(config, cut.state, asked.instructions), len(cut.again), _is_named(asked, events, model)
     own: list[Event] = [
-        RunForked(run_id, model, limits, dict(cut.taken), asked.origin, told, len(cut.again), at=now, by=asked.by),
+        RunForked(run_id, model, limits, dict(cut.taken), asked.origin, told, again, named, at=now, by=asked.by),
         *[msgspec.structs.replace(event, at=now) for event in cut.again],
     ]
     own += [] if question is None else [MessageAdded(question, at=now, by=asked.by)]
@@ -219,21 +221,30 @@ def with_model(config: Configuration, model: str | Model | None) -> Configuratio
     return other
 
 
+def _is_named(asked: Forked, events: Sequence[Event], model: str) -> bool:
+    """Whether the model of a fork is had by its name, as it was given now, or to the fork that is forked."""
+    if asked.model is not None:
+        return isinstance(asked.model, str)
+    return any(isinstance(one, RunForked) and one.named and one.model == model for one in events)
+
+
 def as_forked(config: Configuration, events: Sequence[Event]) -> Configuration:
-    """`config` with the model that the run of `events`, if it is a fork, was begun with, where its name says which.
+    """`config` with the model that the run of `events`, if it is a fork, was begun with, where it was given by name.
+
+    An object may have a provider's name, and another address: found by that, it would have what is said sent elsewhere.
 
     Raises:
         Misuse: that model cannot be used here.
     """
-    named = [one.model for one in events if isinstance(one, RunForked) and one.model]
+    forks = [one for one in events if isinstance(one, RunForked) and one.model]
     started = events[0]
     own = {config.model.name, started.model if isinstance(started, RunStarted) else ""}
-    if not named or named[-1] in own:
+    if not forks or not forks[-1].named or forks[-1].model in own:
         return config
     try:
-        return with_model(config, named[-1])
+        return with_model(config, forks[-1].model)
     except UnknownModel:
-        # An object of the application's, which no name brings back.
+        # Such as one at an address of its own, which its name does not hold.
         return config
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from treadle.agent import Agent
 from treadle.cli import completion
 from treadle.cli.agents import agent_to_go_on
-from treadle.cli.choose import model_named
+from treadle.cli.choose import is_of_library, model_named
 from treadle.cli.configure import Options, agent_options
 from treadle.cli.exits import exit_code
 from treadle.cli.next_command import NextCommand
@@ -89,7 +89,7 @@ async def _forked(
             at=at,
             message=message,
             tool_results=_results(results, source),
-            model=None if options.model is None else agent.model,
+            model=options.model if options.model is None or is_of_library(options.model) else agent.model,
             limits=None if limits == source.limits else limits,
             user=options.user,
         )
