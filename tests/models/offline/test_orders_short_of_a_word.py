@@ -119,7 +119,37 @@ def promote(pid: int, grade: str) -> str:
     return "promoted"
 
 
-BY_A_VERB = [shred, evacuate, mark_read, set_default, promote]
+@tool(effect="write")
+def plant(number: int) -> str:
+    """Plants a number of trees."""
+    MADE.append(("plant", {"number": number}))
+    return "planted"
+
+
+@tool(effect="write")
+def deal(n: int, table: str) -> str:
+    """Deals cards to a table."""
+    MADE.append(("deal", {"n": n, "table": table}))
+    return "dealt"
+
+
+@tool(effect="write")
+def delete_users(ids: list[int]) -> str:
+    """Deletes users."""
+    MADE.append(("delete_users", {"ids": ids}))
+    return "deleted"
+
+
+@tool(effect="write")
+def change_price(item: str, price: float) -> str:
+    """Changes the price of an item."""
+    MADE.append(("change_price", {"item": item, "price": price}))
+    return "changed"
+
+
+BY_A_VERB = [
+    shred, evacuate, mark_read, set_default, promote, plant, deal, delete_users, change_price
+]  # fmt: skip
 TOOLS = [clean_room, list_tickets, assign_ticket, set_priority, book_flight, shut_off, lock_sim, reject_claim]
 
 
@@ -159,6 +189,12 @@ def test_nothing_is_changed(order: str) -> None:
         ("Set P2 as the default", ("set_default", {"printer": "P2"})),
         ("Promote 3090 from E7", None),
         ("Promote 3090 to E7", ("promote", {"pid": 3090, "grade": "E7"})),
+        ("Plant 3 trees", ("plant", {"number": 3})),
+        ("Deal 5 cards to table T1", ("deal", {"n": 5, "table": "T1"})),
+        ("Delete 3 users", None),
+        ("Delete users 3 and 4", ("delete_users", {"ids": [3, 4]})),
+        ("Change the price of tea from 4", None),
+        ("Change the price of tea to 4", ("change_price", {"item": "tea", "price": 4.0})),
     ],
 )
 def test_what_a_verb_is_done_to_is_called_by_the_noun_of_its_description(

@@ -309,7 +309,8 @@ class _Filler:
         numeric = "string" not in str(param.item_schema.get("type", "string"))
         kinds = ("number",) if numeric else ("quoted", "code", "name", "email", "phrase")
         values = [v for v in self.can.values(param) if v.kind in kinds and (numeric or self._is_item(param, v))]
-        if not values:
+        # "Delete 3 users" is none that is called 3.
+        if not values or (numeric and is_of_many(self.tool, param, values[0], self.clause)):
             return []
         runs = [[first, *self.can.coordinated(first, values)] for first in values]
         run = max(runs, key=len)

@@ -68,7 +68,7 @@ _SPANS = word_set("second minute hour day night week month year")
 _MANY_SPANS = frozenset(f"{span}s" for span in _SPANS)
 _EACH = word_set("per each unit apiece")
 _SINCE, _UNTIL = word_set("from since after"), word_set("until till through")
-_CALLED_BY = tuple((stem(word),) for word in ("id", "number", "no", "nr", "n", "code"))
+_CALLED_BY = tuple((stem(word),) for word in ("id", "ids", "number", "no", "nr", "code"))
 _LISTING = word_set("list find search query filter show")
 _BY = word_set("percent percentage pct amount by increment delta step")
 
@@ -179,10 +179,11 @@ def is_of_many(tool: KnownTool, param: Param, value: Value, clause: Clause) -> b
         return False
     if after is None or singular(after.low) == after.low:
         return clause.words_before(value.start, 1) == ("all",) and value.kind == "phrase"
-    if value.kind == "number":
-        # "Shred 3 boxes" is not the box that is called 3.
-        return param.stems[-1:] in _CALLED_BY and after.stem in (*param.nouns, *tool.told)
     called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
+    if value.kind == "number":
+        # "Shred 3 boxes" is not the box that is called 3, and "Plant 3 trees" the order to one that plants trees.
+        one = after.low not in called or "array" in param.types
+        return one and param.stems[-1:] in _CALLED_BY and after.stem in (*param.nouns, *tool.told)
     one = after.low not in called and parts(tool.name)[0] not in _LISTING
     return after.stem in param.nouns or (one and after.stem in tool.told)
 

@@ -124,7 +124,7 @@ def _is_led_back(tool: KnownTool, param: Param, value: Value, clause: Clause) ->
     become another, "Promote Kim from E7", to a tool that does not speak so."""
     led = next(iter(clause.words_before(value.start, 1)), "")
     lasts = value.kind == "number" and bool(_SPANS & {*parts(param.name), *clause.words_after(value.end, 1)})
-    back = value.kind != "number" and clause.opening in _RESETTING and fits.direction(param) != "from"
+    back = clause.opening in _RESETTING and fits.direction(param) != "from"
     said = tokens(f"{tool.spec.description} {param.description} {' '.join(parts(param.name))}")
     astray = (led == "from" and (lasts or back)) or (led == "at" and lasts)
     return astray and led not in {token.low for token in said}

@@ -214,7 +214,8 @@ def _done_to(name: Sequence[str], description: str) -> tuple[str, ...]:
         return ()
     behind = dropwhile(lambda token: token.low not in ("a", "an"), said)
     run = list(takewhile(lambda token: not is_function_word(token.text), islice(behind, 1, None)))
-    return (run[-1].stem,) if run else ()
+    # "Plants a number of trees" counts them.
+    return (run[-1].stem,) if run and run[-1].low not in ("number", "amount", "quantity") else ()
 
 
 def _content(text: str) -> frozenset[str]:
