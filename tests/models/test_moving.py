@@ -144,10 +144,11 @@ def test_a_host_is_sent_what_was_thought_in_the_fields_that_it_knows(field, end)
     ("item_id", "sent"), [("fc_1", "fc_1"), ("ctx-7", None), ("fc" + "x" * 80, None), (None, None)]
 )
 def test_the_name_of_an_item_goes_back_only_where_it_can_be_one(item_id, sent):
-    call = ToolCall("c", "look", "{}", item_id)
-    messages = (UserMessage("go"), AssistantMessage((call,)), ToolMessage("c", "look", "x"))
-    body = json.loads(ResponsesCodec(host=OPENAI).encode(ModelRequest(messages), "m", False))
-    assert body["input"][1].get("id") == sent
+    call, thought = ToolCall("c", "look", "{}", item_id), Thinking(data="sealed", id="rs_1")
+    for said, name in (((thought, call), sent), ((call,), None)):
+        messages = (UserMessage("go"), AssistantMessage(said), ToolMessage("c", "look", "x"))
+        body = json.loads(ResponsesCodec(host=OPENAI).encode(ModelRequest(messages), "m", False))
+        assert body["input"][-2].get("id") == name
 
 
 def test_what_one_server_has_sealed_goes_to_no_other(serve):

@@ -96,12 +96,12 @@ CALL = ToolCall("call_1", "add", '{"a": 1}', item_id="fc_1")
                 ToolMessage("call_2", "sub", ""),
             ],
             [
-                {"type": "function_call", "call_id": "call_1", "id": "fc_1", "name": "add", "arguments": '{"a": 1}'},
+                {"type": "function_call", "call_id": "call_1", "name": "add", "arguments": '{"a": 1}'},
                 {"type": "function_call", "call_id": "call_2", "name": "sub", "arguments": "{}"},
                 {"type": "function_call_output", "call_id": "call_1", "output": "1"},
                 {"type": "function_call_output", "call_id": "call_2", "output": ""},
             ],
-            id="calls carry the call's id and the item's",
+            id="calls carry the call's id, and the item's only beside the reasoning that led to it",
         ),
         pytest.param(
             [said(Thinking("hm", data="enc", id="rs_1"), Text("x"), Thinking("", data="enc2", id="rs_2"), CALL)],
@@ -142,7 +142,7 @@ CALL = ToolCall("call_1", "add", '{"a": 1}', item_id="fc_1")
             [said(Opaque("openai", {"type": "message", "phase": "commentary"}), Text("x"), CALL, Text("y"))],
             [
                 {"type": "message", "role": "assistant", "content": "x", "phase": "commentary"},
-                {"type": "function_call", "call_id": "call_1", "id": "fc_1", "name": "add", "arguments": '{"a": 1}'},
+                {"type": "function_call", "call_id": "call_1", "name": "add", "arguments": '{"a": 1}'},
                 {"type": "message", "role": "assistant", "content": "y"},
             ],
             id="a message keeps its label",

@@ -349,6 +349,12 @@ async def test_openai_is_sent_what_it_cannot_open_once(serve, words):
             error = {"message": words, "type": "invalid_request_error", "code": "invalid_encrypted_content"}
             peer.answer("400 Bad Request", JSON, json.dumps({"error": error}).encode())
             return
+        # It knows by the id of a call what reasoning led to it.
+        sent = [item.get("id", "") for item in body["input"]]
+        if lone := next((one for one in sent if one[:3] == "fc_" and f"rs_{one[3:]}" not in sent), ""):
+            words_of_it = f"Item '{lone}' of type 'function_call' was provided without its required 'reasoning' item"
+            peer.answer("400 Bad Request", JSON, json.dumps({"error": {"message": words_of_it}}).encode())
+            return
         step = sum("output" in item for item in body["input"])
         sealed = {"type": "reasoning", "id": f"rs_{step}", "summary": [], "encrypted_content": f"sealed {step}"}
         output = [text] if step == 3 else [sealed, call | {"id": f"fc_{step}", "call_id": f"c{step}"}]

@@ -190,7 +190,7 @@ class ResponsesCodec:
                         items.append({"type": "message", "role": "assistant", "content": text} | phase)
                     continue
                 case ToolCall():
-                    items.append(_call(part))
+                    items.append(_call(part, any([item.get("type") == "reasoning" for item in items])))
                 case Thinking():
                     # Without a store, reasoning is known by its encrypted form or its text; an id alone is refused.
                     if part.id is not None and part.data and part.signature == self._place:
@@ -218,11 +218,13 @@ class ResponsesCodec:
         return items
 
 
-def _call(call: ToolCall) -> Json:
+def _call(call: ToolCall, reasoned: bool) -> Json:
     item: Json = {"type": "function_call", "call_id": identifier(call.id, LONGEST_CALL_ID)}
-    # It was given by a server of this dialect; what another one calls its items is refused.
-    if call.item_id is not None and call.item_id.startswith("fc") and len(call.item_id) <= LONGEST_CALL_ID:
-        item["id"] = call.item_id
+    # By this id the provider knows the reasoning that led to the call, and refuses it without that; and what another
+    # dialect calls its items.
+    named = call.item_id if reasoned else None
+    if named is not None and named.startswith("fc") and len(named) <= LONGEST_CALL_ID:
+        item["id"] = named
     return item | {"name": identifier(call.name), "arguments": arguments_as_text(call)}
 
 
