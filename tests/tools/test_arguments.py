@@ -503,9 +503,23 @@ def test_true_is_no_number(kind: Any, word: str) -> None:
         tool(take).validate(f'{{"one": {given}}}')
 
 
+@pytest.mark.parametrize("kind", [Literal[1], Literal["a", 0, 1], Flag, Flag | None])
+def test_true_is_no_choice_among_numbers(kind: Any) -> None:
+    """Python takes it for the number 1."""
+
+    def take(one: Any) -> None: ...
+
+    take.__annotations__["one"] = kind
+    source = {"type": "object", "properties": {"one": {"enum": [0, 1]}}, "required": ["one"]}
+    for taking in (tool(take), Tool.from_schema("take", "", source, take)):
+        assert taking.validate('{"one": 1}') == {"one": 1}
+        with pytest.raises(InvalidArguments, match="true"):
+            taking.validate('{"one": true}')
+
+
 @pytest.mark.parametrize(
     "kind",
-    [bool, int | bool, Literal[1, True], Flag, Any, Annotated[int, WithJsonSchema({"type": "boolean"})]],
+    [bool, int | bool, Literal[1, True], Literal[1] | bool, Any, Annotated[int, WithJsonSchema({"type": "boolean"})]],
 )
 def test_true_is_what_it_says_where_that_is_taken(kind: Any) -> None:
     def take(one: Any) -> None: ...

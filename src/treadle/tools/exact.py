@@ -35,8 +35,8 @@ _TAKE_NUMBERS: Final = frozenset(
      "function-wrap", "int", "is-instance", "literal", "str"}
 )  # fmt: skip
 """What else may take a number, or its digits, beside a time; a function of the user's gets it as it stands."""
-_TAKE_TRUTH: Final = frozenset({"any", "bool", "custom-error", "enum", "is-instance", "literal"})
-"""What takes `true` and `false` for what they are."""
+_TAKE_TRUTH: Final = frozenset({"any", "bool", "custom-error", "is-instance"})
+"""What takes `true` and `false` for what they are, beside choices that have them."""
 _BEFORE: Final = frozenset({"function-before", "function-plain", "function-wrap"})
 """What a function is given before it is checked."""
 _OWN_WORDS: Final = ("pydantic_js_annotation_functions", "pydantic_js_extra")
@@ -95,7 +95,7 @@ class Numbers(Struct, frozen=True):
 def numbers_of(schema: Schema, *, times: bool = True) -> Numbers:
     """What numbers become where `schema` takes them; without `times`, the model may be told that a time is one, or that
     a number is true or false."""
-    counts = times and _takes(schema, {"int", "float"})
+    counts = times and _takes(schema, {"int", "float", "enum", "literal"})
     return Numbers(schema, _takes(schema, {"decimal"}), times and _takes(schema, _TIMES.keys()), counts=counts)
 
 
@@ -206,9 +206,14 @@ def _is_users_first(node: Schema) -> bool:
 def _is_number(nodes: Sequence[Schema]) -> bool:
     """Whether a number is taken, and no truth value."""
     kinds = {node.get("type") for node in nodes}
-    return (
-        not kinds.isdisjoint({"int", "float"}) and kinds.isdisjoint(_TAKE_TRUTH | _BEFORE) and not _in_own_words(nodes)
-    )
+    chosen = {type(one) for node in nodes for one in _choices(node)}
+    counts = not kinds.isdisjoint({"int", "float"}) or not chosen.isdisjoint({int, float})
+    return counts and kinds.isdisjoint(_TAKE_TRUTH | _BEFORE) and bool not in chosen and not _in_own_words(nodes)
+
+
+def _choices(node: Schema) -> list[Any]:
+    """The values among which a literal or an enumeration is chosen."""
+    return [getattr(one, "value", one) for one in node.get("expected", node.get("members", ()))]
 
 
 def _is_digits(value: Any) -> bool:
