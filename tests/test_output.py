@@ -656,7 +656,7 @@ def test_an_answer_of_an_earlier_reply_is_not_taken_for_the_last():
 @pytest.mark.parametrize("again", ["tool", "native", "prompted"])
 @pytest.mark.parametrize("other", ["tool", "native", "prompted"])
 @pytest.mark.parametrize("first", ["tool", "native", "prompted"])
-async def test_a_fork_with_another_model_is_told_how_that_one_is_asked(first: Any, other: Any, again: Any) -> None:
+async def test_who_goes_on_with_another_model_is_told_how_that_one_is_asked(first: Any, other: Any, again: Any) -> None:
     """Regression: it was told to call a final tool that it did not have, and nothing of the schema; or the reverse."""
 
     def model(mode: Any) -> ScriptedModel:
@@ -676,4 +676,10 @@ async def test_a_fork_with_another_model_is_told_how_that_one_is_asked(first: An
         await Agent(fresh, output=int, instructions="Count.").run("How many?")
         run = await agent.fork(run.run_id, at=0, model=forked)
         assert (run.output, told(forked)) == (3, told(fresh))
+        # So is one that takes the run up; what the run began with stays as it is.
+        takes_up = model(mode)
+        more = agent.with_model(takes_up)
+        resumed = await more.resume((await agent.run("How many?")).run_id, message="And now?")
+        assert (resumed.output, told(takes_up)) == (3, told(fresh))
+        assert (await more.replay(resumed.run_id)).same
     assert (await agent.with_model(model(again)).replay(run.run_id)).same

@@ -6,9 +6,9 @@ is never run: `handed_in` makes its call the text of the reply, so that all that
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args
 
 import msgspec
 from jiter import from_json
@@ -16,7 +16,16 @@ from jiter import from_json
 from treadle.drivers.configuration import Answer, AnswerType, Configuration
 from treadle.drivers.kinds import read_from_json
 from treadle.kernel.errors import PassesThrough
-from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Text, ToolCall, ToolSpec
+from treadle.kernel.messages import (
+    AssistantMessage,
+    FinishReason,
+    Json,
+    Message,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolSpec,
+)
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.models.profile import OutputMode
@@ -77,6 +86,18 @@ def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> A
     reading = _Reading(validator, numbers, is_object, wrapped, wanted)
     in_words = mode == "prompted"
     return AnswerType(name, told, lambda said: reading.answer(said.text), value, output, schema, in_words=in_words)
+
+
+def told_its_way(config: Configuration, messages: Iterable[Message]) -> str | None:
+    """The system message of a run that goes on with a model which is asked for the answer in another way than the one
+    that `messages` tell of, with what that model is to be told of it; None if they may stay as they are."""
+    if (output := config.output) is None:
+        return None
+    told = "\n\n".join([message.text for message in messages if isinstance(message, SystemMessage)])
+    if told.endswith(output.instructions):
+        return None
+    ways = [answer_type(output.kind, mode, config.tools).instructions for mode in get_args(OutputMode)]
+    return next((told.removesuffix(way) + output.instructions for way in ways if told.endswith(way)), None)
 
 
 def typed_output(config: Configuration, state: RunState) -> Any:

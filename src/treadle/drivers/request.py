@@ -13,6 +13,7 @@ from treadle.context.chosen import rejoined
 from treadle.context.frames import ACTIVATE
 from treadle.context.stubs import READ_RESULT
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings, check_tool_choice
+from treadle.drivers.output import told_its_way
 from treadle.drivers.purse.claims import Within
 from treadle.drivers.purse.reckoning import Reached, fits, reckoned, require_price
 from treadle.kernel.decide import PrepareStep, landing
@@ -189,6 +190,8 @@ def request_of(config: Configuration, state: RunState, model: Model | None = Non
         messages = [*messages, UserMessage(passing)]
     if step.instructions is not None:
         messages = instructed(messages, _with_type(step.instructions, config.output))
+    elif (told := told_its_way(config, messages)) is not None:
+        messages = instructed(messages, told)
     tools = config.specs if step.tools is None else _offered(config, step.tools)
     choice = step.tool_choice or state.started.tool_choice
     if choice == "none" and config.output is not None and config.output.tool is not None:

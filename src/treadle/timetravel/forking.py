@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -33,7 +33,7 @@ from treadle.drivers.dispatch import cancelled
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.lifted import tell_lifted
 from treadle.drivers.listing import said
-from treadle.drivers.output import answer_type
+from treadle.drivers.output import answer_type, told_its_way
 from treadle.drivers.purse.drawing import Budgets, Whose, purses_of, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.rows import BudgetUnavailable
@@ -45,12 +45,11 @@ from treadle.journal.ones_own import standing_of, told_as_its_own
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded, RunForked, RunStarted
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import SystemMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.models.names import UnknownModel
 from treadle.models.port import Model
-from treadle.models.profile import OutputMode, profile_of
+from treadle.models.profile import profile_of
 from treadle.result import RunResult, result_of
 from treadle.timetravel.cut import cut_at
 from treadle.tools import ToolOutput
@@ -174,12 +173,7 @@ def _told(config: Configuration, state: RunState, instructions: str | None) -> s
     Another model may be asked for an answer of a type in another way, and is to be told of that one.
     """
     if instructions is None:
-        told = "\n\n".join([message.text for message in state.messages if isinstance(message, SystemMessage)])
-        output = config.output
-        if output is None or told.endswith(output.instructions):
-            return None
-        ways = [answer_type(output.kind, mode, config.tools).instructions for mode in get_args(OutputMode)]
-        return next((told.removesuffix(way) + output.instructions for way in ways if told.endswith(way)), None)
+        return told_its_way(config, state.messages)
     kind("instructions", instructions, lambda it: isinstance(it, str), "a text")
     return "".join([message.text for message in config.system(instructions, config.output)])
 
