@@ -331,6 +331,38 @@ async def test_thinking_that_cannot_be_read_is_left_out(serve):
     assert len(server.requests) == 2
 
 
+@pytest.mark.parametrize("extra", [None, {"thinking": {"type": "enabled", "budget_tokens": 2000}}])
+async def test_nothing_is_thought_after_a_call_that_was_made_without(serve, extra):
+    """Regression: a first call that is forced, which a budget leaves no thinking, ended the run in the next step."""
+
+    def answer(peer: Any) -> None:
+        body = json.loads(peer.body)
+        made = [one["content"] for one in body["messages"] if one["role"] == "assistant"]
+        if body.get("thinking", {}).get("type") == "enabled" and made and "thinking" not in str(made[-1]):
+            message = (
+                "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When "
+                "`thinking` is enabled, a final `assistant` message must start with a thinking block"
+            )
+            error = {"type": "invalid_request_error", "message": message}
+            peer.answer("400 Bad Request", JSON, json.dumps({"type": "error", "error": error}).encode())
+            return
+        content: Any = [{"type": "text", "text": "done"}]
+        if not made:
+            content = [{"type": "tool_use", "id": "c", "name": "look", "input": {"page": 1}}]
+        usage = {"input_tokens": 9, "output_tokens": 2}
+        said = {"role": "assistant", "content": content, "stop_reason": "end_turn" if made else "tool_use"}
+        peer.answer("200 OK", JSON, json.dumps({"id": "m", "type": "message", "usage": usage, **said}).encode())
+
+    server = serve(answer)
+    address = server.url.removesuffix("/v1")
+    model = AnthropicModel("claude-sonnet-4-5", base_url=address, api_key="k", streaming=False)
+    settings = ModelSettings(thinking=None if extra else 2000, extra=extra)
+    assert (await Agent(model, tools=[look], settings=settings).run("Read.")).text == "done"
+    assert [json.loads(one.body).get("thinking", {}).get("type") for one in server.requests] == [
+        "enabled", "enabled", "disabled"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -7,6 +7,9 @@ for until it happens. The same words without those of a conversation say that a 
 another cloud's; Google and OpenAI say so, too, of what was signed or sealed under another key, project or model.
 Source: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 
+The reverse is refused, too: models that think by a budget are not to think after a call that they made without, as
+where it was forced, another model made it, or its thinking is left out.
+
 Pure but for what is kept of a model. Neighbour: `treadle.models.http_model`.
 """
 
@@ -33,6 +36,7 @@ REFUSED: Final = re.compile(
     r"|'reasoning' was provided without its required following item",
     re.IGNORECASE | re.DOTALL,
 )
+WANTED: Final = re.compile(r"must start with a thinking block", re.IGNORECASE)
 BOUND: Final = re.compile(r"bound to a different conversation", re.IGNORECASE)
 # The refusal of thinking that is bound names the field, too: who says it although the field was there has not read it.
 UNASKED: Final = re.compile(r"block_binding|thinking-binding-controls")
@@ -72,7 +76,7 @@ class RefusedThinking:
 
         First as it is; then with the wish that the provider drop from what has changed on, which it is asked for in
         each request from then on; then without any thinking. What was left out once stays out: put back, it would spoil
-        what was thought without it.
+        what was thought without it. Where a call lacks the thinking that it must have, nothing is thought.
         """
         if self._left_out:
             request = without(request, lambda part: _key(part) in self._left_out)
@@ -82,6 +86,8 @@ class RefusedThinking:
         asking = self._asking(request) if self._asks else None
         if asking is None:
             refusal = yield request
+            if WANTED.search(str(refusal)):
+                yield self._silent(request)
             if not _refused(refusal):
                 return
             if BOUND.search(str(refusal)) and not self._cannot and (asking := self._asking(request)) is not None:
@@ -96,7 +102,9 @@ class RefusedThinking:
         bare = without(request, self._leaves_out)
         if bare is not request:
             self._tell(request, "is sent this request without what it thought earlier")
-            yield bare
+            refusal = yield bare
+            if WANTED.search(str(refusal)):
+                yield self._silent(bare)
 
     def _leaves_out(self, part: Thinking) -> bool:
         self._left_out[_key(part)] = None
@@ -132,6 +140,14 @@ class RefusedThinking:
             own["anthropic_beta"] = [*(betas if isinstance(betas, list) else ()), BETA]
             own = {**(settings.extra or {}), place: own}
         return replace(request, settings=replace(settings, extra=own))
+
+    def _silent(self, request: ModelRequest) -> ModelRequest:
+        """`request` of which nothing is to be thought."""
+        extra, place, own = request.settings.extra, OWN.get(self._dialect), self._own(request)
+        if "thinking" in own:
+            own = own | {"thinking": {"type": "disabled"}}
+            extra = {**(extra or {}), place: own} if place else own
+        return replace(request, settings=replace(request.settings, thinking="none", extra=extra))
 
     def _tell(self, request: ModelRequest, what: str) -> None:
         log.warning(
