@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from treadle import Agent, MemoryJournal, tool
+from treadle import Agent, MemoryJournal, ToolContext, tool
+from treadle.kernel.events import ResultAwaited
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -54,6 +55,14 @@ async def pay(n: int) -> str:
 async def test_a_fork_keeps_what_was_told_of_a_call_that_an_agent_waited_with_as_the_run_ended() -> None:
     journal = MemoryJournal()
     clerk = Agent(ScriptedModel([[("pay", {"n": 1})]]), name="clerk", tools=[pay])
+
+    @tool(effect="read")
+    async def look(n: int, context: ToolContext) -> str:
+        """Looks at a number, once the clerk waits."""
+        while not any(isinstance(event, ResultAwaited) for event in await journal.read(context.run_id)):
+            await asyncio.sleep(0.001)
+        return f"saw {n}"
+
     calls = [("clerk", {"task": "Pay."}), ("look", {"n": 2})]
     agent = Agent(ScriptedModel([calls, "done"]), tools=[clerk.as_tool(), look], journal=journal)
     waiting = await agent.run("?")
