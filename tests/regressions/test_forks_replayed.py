@@ -59,8 +59,9 @@ async def test_a_fork_keeps_what_was_told_of_a_call_that_an_agent_waited_with_as
     @tool(effect="read")
     async def look(n: int, context: ToolContext) -> str:
         """Looks at a number, once the clerk waits."""
-        while not any(isinstance(event, ResultAwaited) for event in await journal.read(context.run_id)):
-            await asyncio.sleep(0.001)
+        async for event in journal.watch(context.run_id):
+            if isinstance(event, ResultAwaited):
+                break
         return f"saw {n}"
 
     calls = [("clerk", {"task": "Pay."}), ("look", {"n": 2})]
