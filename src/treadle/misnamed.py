@@ -1,5 +1,6 @@
 """Misnamed: what other libraries call things that have another name here, for whoever writes what they know."""
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -174,6 +175,11 @@ PUBLIC: Final = (
     | {"MCPServer": "treadle.mcp.MCPServer", "Telemetry": "treadle.telemetry.Telemetry"}
 )
 """Public names, and where those are that `treadle` itself does not have."""
+
+
+def as_spelled_here(name: str) -> str:
+    """A name as it is spelled in Python, such as `max_steps` for `maxSteps`."""
+    return re.sub("(?<=[a-z])[A-Z]", r"_\g<0>", name).lower()
 
 
 class Misnamed:

@@ -1,7 +1,6 @@
 """Checks: what cannot be right is refused at once, by a `Misuse` that says what would be."""
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -18,7 +17,7 @@ from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, ModelSettings, Text, UserMessage
 from treadle.kernel.stop import Limits, Stop
-from treadle.misnamed import ARGUMENTS, OF_RESUMED, OF_RUNS, OF_TOOLS
+from treadle.misnamed import ARGUMENTS, OF_RESUMED, OF_RUNS, OF_TOOLS, as_spelled_here
 from treadle.models.port import Model, is_model
 from treadle.models.profile import profile_of
 from treadle.tools import Tool
@@ -203,7 +202,7 @@ def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: 
         # A stream may be of a new run, or of one that goes on.
         of_some = OF_RUNS if "approve" not in known else OF_RESUMED | OF_RUNS if "input" in known else OF_RESUMED
         of_some = OF_TOOLS if "description" in known else of_some
-        words, word = ARGUMENTS if function is agent else of_some, re.sub("(?<=[a-z])[A-Z]", r"_\g<0>", name).lower()
+        words, word = ARGUMENTS if function is agent else of_some, as_spelled_here(name)
         meant = words.get(word) or (word if word in of_runs else _part_of_option(word))
         meant = meant or nearest(word, known) or name
         near, option = "" if meant == name else f"; did you mean {meant}?", meant.partition("=")[0]

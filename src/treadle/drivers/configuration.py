@@ -1,7 +1,6 @@
 """Configuration: everything about an agent that a run of it needs, checked once. Holds no state of a run."""
 
 import random
-import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
@@ -23,7 +22,7 @@ from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettin
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit
-from treadle.misnamed import OF_STEPS
+from treadle.misnamed import OF_STEPS, as_spelled_here
 from treadle.models.errors import ModelError
 from treadle.models.fixed import fixed_tokens
 from treadle.models.port import Model
@@ -145,7 +144,7 @@ class StepSettings:
 
 def _of_a_step(name: str, known: Collection[str]) -> str:
     """What was probably meant by an argument that `StepSettings` does not take, or else what it takes."""
-    word = re.sub("(?<=[a-z])[A-Z]", r"_\g<0>", name).lower()
+    word = as_spelled_here(name)
     setting = ModelSettings.called(word)
     meant = word if word in known else OF_STEPS.get(word, setting and f"settings=ModelSettings({setting}=…)")
     return f"did you mean {meant}?" if meant else f"it takes {', '.join(known)}"
