@@ -12,6 +12,7 @@ from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import Event, MessageAdded, StepPrepared
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.step import Step
+from treadle.kernel.stop import counted
 from treadle.serve.views import Described
 from treadle.visible import visible
 
@@ -37,7 +38,7 @@ def story(found: Described) -> Iterator[Part]:
         yield from parts
     stop, made = found.result.stop, len(found.result.steps)
     cost = "" if found.result.cost is None else f", {found.result.cost:f} dollars"
-    taken = f"{made} step{'' if made == 1 else 's'}, {found.result.usage.total_tokens:,} tokens{cost}"
+    taken = f"{counted(made, 'step')}, {found.result.usage.total_tokens:,} tokens{cost}"
     yield "end", f"The end: {stop.reason}", " ".join(part for part in (stop.detail, f"({taken})") if part)
 
 
