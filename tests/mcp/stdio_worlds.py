@@ -143,7 +143,7 @@ class World:
                 data = os.read(file, 65_536)
                 if not data:
                     self.closes(next(at for at, one in self.ours.items() if one == file))
-                elif file == self.ours[1]:
+                elif file == self.ours.get(1):
                     *lines, self._line = (self._line + data).split(b"\n")
                     self.told += [json.loads(line) for line in lines]
                 else:
