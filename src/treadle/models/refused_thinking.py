@@ -10,7 +10,7 @@ Source: https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 The reverse is refused, too: models that think by a budget are not to think after a call that they made without, as
 where it was forced, another model made it, or its thinking is left out.
 
-Pure but for what is kept of a model. Neighbour: `treadle.models.http_model`.
+Pure but for what is kept of a model. Neighbours: `treadle.models.http_model`, `treadle.models.refused_wishes`.
 """
 
 import logging
@@ -25,6 +25,7 @@ from treadle.kernel.messages import AssistantMessage, Json, Message, Thinking
 from treadle.models.anthropic_thinking import thinking_fields
 from treadle.models.errors import BadRequest
 from treadle.models.port import ModelRequest
+from treadle.models.refused_wishes import RefusedWishes
 
 BETA: Final = "thinking-binding-controls-2026-08-01"
 DROP: Final[Json] = {"prefix_mismatch_behavior": "drop_block"}
@@ -65,6 +66,7 @@ class RefusedThinking:
         self._asks = False
         self._cannot = False
         self._left_out: dict[int, None] = {}
+        self._wishes = RefusedWishes(name)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -74,6 +76,16 @@ class RefusedThinking:
     def ways(self, request: ModelRequest) -> Generator[ModelRequest, BadRequest, None]:
         """What to send for `request`; and what in its place, for the refusal that is sent in, as long as there is any.
 
+        What its model will not do is not asked for again.
+        """
+        asked: ModelRequest | None = self._wishes.granted(request)
+        while asked is not None:
+            refusal = yield from self._thoughts(asked)
+            asked = self._wishes.without(asked, refusal)
+
+    def _thoughts(self, request: ModelRequest) -> Generator[ModelRequest, BadRequest, BadRequest]:
+        """What to send with less and less of what was thought earlier; returns the refusal that this does not help.
+
         First as it is; then with the wish that the provider drop from what has changed on, which it is asked for in
         each request from then on; then without any thinking. What was left out once stays out: put back, it would spoil
         what was thought without it. Where a call lacks the thinking that it must have, nothing is thought.
@@ -81,15 +93,14 @@ class RefusedThinking:
         if self._left_out:
             request = without(request, lambda part: _key(part) in self._left_out)
         if "block_binding" in self._given(request):
-            yield request
-            return
+            return (yield request)
         asking = self._asking(request) if self._asks else None
         if asking is None:
             refusal = yield request
             if WANTED.search(str(refusal)):
-                yield self._silent(request)
+                return (yield self._silent(request))
             if not _refused(refusal):
-                return
+                return refusal
             if BOUND.search(str(refusal)) and not self._cannot and (asking := self._asking(request)) is not None:
                 self._asks = True
                 self._tell(request, "is asked from now on to leave out what it thought before that")
@@ -98,13 +109,14 @@ class RefusedThinking:
             if UNASKED.search(str(refusal)):
                 self._asks, self._cannot = False, True
             elif not _refused(refusal):
-                return
+                return refusal
         bare = without(request, self._leaves_out)
         if bare is not request:
             self._tell(request, "is sent this request without what it thought earlier")
             refusal = yield bare
             if WANTED.search(str(refusal)):
-                yield self._silent(bare)
+                refusal = yield self._silent(bare)
+        return refusal
 
     def _leaves_out(self, part: Thinking) -> bool:
         self._left_out[_key(part)] = None

@@ -1,0 +1,80 @@
+"""Refused wishes: what to send in place of a request that asks for what its model will not do.
+
+Some models cannot be made to call a tool: Claude's newest never, those of others where they think. The loop holds a
+step to its choice whatever the provider does, so such a request goes again with the choice left to the model. And some
+cannot be told not to think, which are asked to think little. Names do not tell which they are, on gateways least, and
+the same model takes at one cloud what it refuses at another: so each is asked, and what it refuses is kept in mind.
+Source: https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5
+
+Pure but for what is kept of a model. Neighbour: `treadle.models.refused_thinking`, which puts it to use.
+"""
+
+import logging
+import re
+from typing import Final
+
+from msgspec.structs import replace
+
+from treadle.models.errors import BadRequest
+from treadle.models.port import ModelRequest
+
+# Claude by its own words and those for models that think, DeepSeek, Kimi, Qwen.
+UNFORCED: Final = re.compile(
+    r"tool_choice forces tool use|tool_choice: type \W{0,2}tool\W.{0,40}not supported"
+    r"|does not support this tool_choice|tool_choice\b.{0,20} is incompatible with thinking"
+    r"|tool_choice\b.{0,40}does not support being set to required",
+    re.IGNORECASE,
+)
+# Claude, OpenAI.
+UNSILENCED: Final = re.compile(
+    r"thinking\.type\.disabled\W{1,3}is not supported|'none' is not supported with", re.IGNORECASE
+)
+
+log = logging.getLogger("treadle")
+
+
+class RefusedWishes:
+    """Which wishes a model's provider has been found to refuse.
+
+    Args:
+        name: the model, for the log.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        # With how much thinking: most of those that cannot be made to call can where they do not think.
+        self._unforced: set[str | int | None] = set()
+        self._unsilenced = False
+
+    def granted(self, request: ModelRequest) -> ModelRequest:
+        """`request` without the wishes that are known to be refused."""
+        if self._unsilenced and request.settings.thinking in ("none", 0):
+            request = replace(request, settings=replace(request.settings, thinking="low"))
+        if request.settings.thinking in self._unforced:
+            usual = request.usual
+            if usual is not None and _is_forced(usual.tool_choice):
+                request = replace(request, usual=replace(usual, tool_choice="auto"))
+            if _is_forced(request.tool_choice):
+                request = replace(request, tool_choice="auto")
+        return request
+
+    def without(self, request: ModelRequest, refusal: BadRequest) -> ModelRequest | None:
+        """What to send in place of `request` after its `refusal`; None if that is of no such wish."""
+        words = str(refusal)
+        if UNFORCED.search(words):
+            self._unforced.add(request.settings.thinking)
+            what = "cannot be made to call a tool as it is asked here, and is left to choose"
+        elif UNSILENCED.search(words):
+            self._unsilenced = True
+            what = 'cannot be told not to think, and is asked to think little (thinking="low")'
+        else:
+            return None
+        sent = self.granted(request)
+        if sent is request:
+            return None
+        log.warning("%s %s", self._name, what, extra={"run_id": request.run_id, "model": self._name})
+        return sent
+
+
+def _is_forced(choice: str) -> bool:
+    return choice not in ("auto", "none")

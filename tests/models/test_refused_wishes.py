@@ -1,0 +1,201 @@
+"""Models that cannot be made to call a tool, or not to think: servers that refuse it as theirs do, and whole runs."""
+
+import json
+import logging
+from typing import Any
+
+import anyio
+import pytest
+
+from treadle import Agent, ModelSettings, tool, tool_call_count
+from treadle.models import (
+    AnthropicModel,
+    BadRequest,
+    BedrockModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+)
+
+pytestmark = pytest.mark.anyio
+JSON = {"content-type": "application/json"}
+UNFORCED = 'tool_choice: type "tool" and "any" are not supported for this model.'
+ALWAYS = (
+    '"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive" and '
+    '"output_config.effort" to control thinking behavior.'
+)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@tool(effect="read")
+def look(page: int) -> str:
+    """Reads a page."""
+    return f"page {page}"
+
+
+class Server:
+    """Claude's newest, or another that refuses; it says one thing after another: a call, or a text."""
+
+    def __init__(self, said: list[Any], dialect: str = "anthropic", refused: str = "") -> None:
+        self.said, self.dialect, self.words = said, dialect, refused
+        self.bodies: list[Any] = []
+        self.refused: list[str] = []
+
+    def __call__(self, peer: Any) -> None:
+        body = json.loads(peer.body)
+        self.bodies.append(body)
+        if error := self._refusal(body):
+            self.refused.append(error)
+            peer.answer("400 Bad Request", JSON, json.dumps({"error": {"message": error}, "message": error}).encode())
+            return
+        peer.answer("200 OK", JSON, json.dumps(getattr(self, self.dialect)(self.said.pop(0))).encode())
+
+    def _refusal(self, body: Any) -> str:
+        own = body.get("additionalModelRequestFields", body)
+        if (own.get("thinking") or {}).get("type") == "disabled":
+            return ALWAYS
+        choice = body.get("toolConfig", {}).get("toolChoice") or body.get("tool_choice") or "auto"
+        if choice != "auto" and not (isinstance(choice, dict) and ({"auto", "none"} & {choice.get("type"), *choice})):
+            return self.words or UNFORCED
+        return "Unsupported value: 'none' is not supported with the 'o3' model." if "none" in str(
+            body.get("reasoning")
+        ) else ""
+
+    def anthropic(self, said: Any) -> Any:
+        block = {"type": "text", "text": said} if isinstance(said, str) else {
+            "type": "tool_use", "id": f"c{len(self.bodies)}", "name": said[0], "input": said[1]
+        }  # fmt: skip
+        stop = "end_turn" if isinstance(said, str) else "tool_use"
+        usage = {"input_tokens": 9, "output_tokens": 2}
+        return {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [block],
+                "stop_reason": stop, "usage": usage}  # fmt: skip
+
+    def converse(self, said: Any) -> Any:
+        block = {"text": said} if isinstance(said, str) else {
+            "toolUse": {"toolUseId": f"c{len(self.bodies)}", "name": said[0], "input": said[1]}
+        }  # fmt: skip
+        return {"output": {"message": {"role": "assistant", "content": [block]}},
+                "stopReason": "end_turn" if isinstance(said, str) else "tool_use",
+                "usage": {"inputTokens": 9, "outputTokens": 2, "totalTokens": 11}}  # fmt: skip
+
+    def chat(self, said: Any) -> Any:
+        message: Any = {"role": "assistant", "content": said if isinstance(said, str) else None}
+        if not isinstance(said, str):
+            function = {"name": said[0], "arguments": json.dumps(said[1])}
+            message["tool_calls"] = [{"id": f"c{len(self.bodies)}", "type": "function", "function": function}]
+        stop = "stop" if isinstance(said, str) else "tool_calls"
+        return {"choices": [{"index": 0, "message": message, "finish_reason": stop}],
+                "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}}  # fmt: skip
+
+    def responses(self, said: Any) -> Any:
+        content = [{"type": "output_text", "text": said}]
+        return {"id": "r", "status": "completed", "output": [{"type": "message", "content": content}],
+                "usage": {"input_tokens": 9, "output_tokens": 2}}  # fmt: skip
+
+
+def model_at(server: Any, dialect: str) -> Any:
+    if dialect == "anthropic":
+        address = server.url.removesuffix("/v1")
+        return AnthropicModel("claude-sonnet-5-5", base_url=address, api_key="k", streaming=False)
+    if dialect == "converse":
+        return BedrockModel("us.anthropic.claude-opus-5-5", base_url=server.url, api_key="k", streaming=False)
+    return OpenAIChatModel("kimi-k3", base_url=server.url, api_key="k", streaming=False)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "words"),
+    [
+        ("anthropic", ""),
+        ("anthropic", "tool_choice forces tool use is not compatible with this model"),
+        ("anthropic", "Thinking may not be enabled when tool_choice forces tool use."),
+        ("converse", "The model returned the following errors: " + UNFORCED),
+        ("chat", "tool_choice 'required' is incompatible with thinking enabled"),
+        ("chat", "Thinking mode does not support this tool_choice"),
+        ("chat", "The tool_choice parameter does not support being set to required or object in thinking mode"),
+    ],
+)
+@pytest.mark.parametrize("choice", ["required", "look"])
+async def test_a_model_that_cannot_be_made_to_call_is_held_to_the_choice_by_the_loop(
+    serve, caplog, dialect, words, choice
+):
+    said = Server(["A text.", ("look", {"page": 1}), ("look", {"page": 2})], dialect, words)
+    agent = Agent(model_at(serve(said), dialect), tools=[look], tool_choice=choice, stop_when=tool_call_count(2))
+    with caplog.at_level(logging.WARNING, "treadle"):
+        result = await agent.run("Look.")
+
+    assert [call.name for call in result.tool_calls_made] == ["look", "look"]
+    assert len(said.refused) == 1, "what is refused once is not asked for again"
+    assert "cannot be made to call a tool" in caplog.text
+    assert not [event for event in result.events if type(event).__name__ == "ModelFailed"]
+
+
+async def test_requests_at_the_same_time_are_each_sent_again(serve):
+    said = Server([("look", {"page": 1})] * 4)
+    agent = Agent(
+        model_at(serve(said), "anthropic"), tools=[look], tool_choice="required", stop_when=tool_call_count(1)
+    )
+    results: list[Any] = []
+
+    async def run() -> None:
+        results.append(await agent.run("Go."))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(4):
+            tasks.start_soon(run)
+    assert [len(result.tool_calls_made) for result in results] == [1] * 4
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "converse"])
+@pytest.mark.parametrize("wish", ["none", 0])
+async def test_a_model_that_always_thinks_is_asked_to_think_little(serve, caplog, dialect, wish):
+    said = Server(["One.", "Two."], dialect)
+    model = model_at(serve(said), dialect)
+    agent = Agent(model, settings=ModelSettings(thinking=wish))
+    with caplog.at_level(logging.WARNING, "treadle"):
+        texts = [(await agent.run("Go.")).text for _ in range(2)]
+
+    assert (texts, len(said.refused)) == (["One.", "Two."], 1)
+    own = said.bodies[-1].get("additionalModelRequestFields", said.bodies[-1])
+    assert (own["thinking"]["type"], own["output_config"]["effort"]) == ("adaptive", "low")
+    assert 'thinking="low"' in caplog.text
+
+
+async def test_one_of_openais_that_always_reasons_does_so_a_little(serve):
+    said = Server(["One."], "responses")
+    model = OpenAIResponsesModel("o3", base_url=serve(said).url, api_key="k", streaming=False)
+    assert (await Agent(model, settings=ModelSettings(thinking="none")).run("Go.")).text == "One."
+    assert said.bodies[-1]["reasoning"] == {"effort": "low"}
+
+
+async def test_both_wishes_of_one_request_are_given_up_one_after_the_other(serve):
+    said = Server([("look", {"page": 1})] * 2)
+    settings = ModelSettings(thinking="none")
+    agent = Agent(
+        model_at(serve(said), "anthropic"),
+        tools=[look],
+        tool_choice="look",
+        settings=settings,
+        stop_when=tool_call_count(1),
+    )
+    assert [len((await agent.run("Go.")).tool_calls_made) for _ in range(2)] == [1, 1]
+    assert said.refused == [ALWAYS, UNFORCED]
+
+
+async def test_what_the_caller_says_in_claudes_own_words_stays_said(serve):
+    said = Server([], "anthropic")
+    settings = ModelSettings(extra={"thinking": {"type": "disabled"}})
+    result = await Agent(model_at(serve(said), "anthropic"), settings=settings).run("Go.")
+    assert (result.stop.reason, len(said.refused)) == ("model_error", 1)
+    assert ALWAYS in result.stop.detail
+
+
+async def test_another_refusal_of_a_forced_call_is_the_runs_end(serve):
+    said = Server([], "chat", "tool_choice: no such tool")
+    agent = Agent(model_at(serve(said), "chat"), tools=[look], tool_choice="look")
+    result = await agent.run("Go.")
+    assert (result.stop.reason, len(said.bodies)) == ("model_error", 1)
+    (failed,) = [event for event in result.events if type(event).__name__ == "ModelFailed"]
+    assert failed.error.kind == BadRequest("").kind
