@@ -12,6 +12,7 @@ from treadle.models import (
     AnthropicModel,
     BadRequest,
     BedrockModel,
+    GoogleModel,
     OpenAIChatModel,
     OpenAIResponsesModel,
 )
@@ -60,9 +61,7 @@ class Server:
         choice = body.get("toolConfig", {}).get("toolChoice") or body.get("tool_choice") or "auto"
         if choice != "auto" and not (isinstance(choice, dict) and ({"auto", "none"} & {choice.get("type"), *choice})):
             return self.words or UNFORCED
-        return "Unsupported value: 'none' is not supported with the 'o3' model." if "none" in str(
-            body.get("reasoning")
-        ) else ""
+        return ""
 
     def anthropic(self, said: Any) -> Any:
         block = {"type": "text", "text": said} if isinstance(said, str) else {
@@ -163,11 +162,42 @@ async def test_a_model_that_always_thinks_is_asked_to_think_little(serve, caplog
     assert 'thinking="low"' in caplog.text
 
 
-async def test_one_of_openais_that_always_reasons_does_so_a_little(serve):
-    said = Server(["One."], "responses")
-    model = OpenAIResponsesModel("o3", base_url=serve(said).url, api_key="k", streaming=False)
+@pytest.mark.parametrize(
+    ("make", "words", "field", "little"),
+    [
+        (OpenAIResponsesModel, "Unsupported value: 'none' is not supported with the 'gpt-6-astra' model.",
+         "reasoning", {"effort": "low"}),
+        (OpenAIChatModel, "Unsupported value: 'reasoning_effort' does not support 'none' with this model.",
+         "reasoning_effort", "low"),
+        (OpenAIChatModel, "`reasoning_effort` must be one of `low`, `medium`, or `high`", "reasoning_effort", "low"),
+        (OpenAIChatModel, "Reasoning is mandatory for this endpoint and cannot be disabled.",
+         "reasoning_effort", "low"),
+        (GoogleModel, "Thinking level MINIMAL is not supported for this model.", "generationConfig",
+         {"thinkingConfig": {"thinkingLevel": "LOW", "includeThoughts": True}}),
+        (GoogleModel, "Budget 0 is invalid. This model only works in thinking mode.", "generationConfig",
+         {"thinkingConfig": {"thinkingBudget": 2048, "includeThoughts": True}}),
+    ],
+)  # fmt: skip
+async def test_whatever_always_thinks_is_asked_to_think_little(serve, make, words, field, little):
+    bodies: list[Any] = []
+
+    def answer(peer: Any) -> None:
+        bodies.append(json.loads(peer.body))
+        if bodies[-1][field] == little:
+            peer.answer("200 OK", JSON, json.dumps(replies[make]).encode())
+        else:
+            peer.answer("400 Bad Request", JSON, json.dumps({"error": {"message": words}}).encode())
+
+    said = Server([])
+    replies = {
+        OpenAIResponsesModel: said.responses("One."),
+        OpenAIChatModel: said.chat("One."),
+        GoogleModel: {"candidates": [{"content": {"parts": [{"text": "One."}]}, "finishReason": "STOP"}]},
+    }
+    name = "gemini-2.5-pro" if "Budget" in words else "gemini-3.8-flash"
+    model = make(name, base_url=serve(answer).url, api_key="k", streaming=False)
     assert (await Agent(model, settings=ModelSettings(thinking="none")).run("Go.")).text == "One."
-    assert said.bodies[-1]["reasoning"] == {"effort": "low"}
+    assert len(bodies) == 2
 
 
 async def test_both_wishes_of_one_request_are_given_up_one_after_the_other(serve):

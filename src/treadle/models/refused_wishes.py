@@ -25,9 +25,12 @@ UNFORCED: Final = re.compile(
     r"|tool_choice\b.{0,40}does not support being set to required",
     re.IGNORECASE,
 )
-# Claude, OpenAI.
+# Claude; OpenAI, in both its dialects; Gemini, by level and by budget; OpenRouter, of most that it serves; Groq.
 UNSILENCED: Final = re.compile(
-    r"thinking\.type\.disabled\W{1,3}is not supported|'none' is not supported with", re.IGNORECASE
+    r"thinking\.type\.disabled\W{1,3}is not supported|'none' is not supported with|'reasoning_effort' does not support"
+    r"|thinking level minimal is not supported|only works in thinking mode|reasoning is mandatory for this"
+    r"|reasoning_effort\W{1,3}must be one of",
+    re.IGNORECASE,
 )
 
 log = logging.getLogger("treadle")
