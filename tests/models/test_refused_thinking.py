@@ -401,6 +401,66 @@ async def test_openai_is_sent_what_it_cannot_open_once(serve, words):
     assert thoughts == [[], ["sealed 0"], [], ["sealed 1"], ["sealed 1", "sealed 2"]]
 
 
+OWN = {
+    "web_search_call": {"id": "ws_1", "action": {"type": "search", "query": "q"}},
+    "file_search_call": {"id": "fs_1", "queries": ["q"], "results": None},
+    "code_interpreter_call": {"id": "ci_1", "code": "1", "container_id": "cntr_1", "outputs": None},
+    "mcp_call": {"id": "mcp_1", "name": "n", "server_label": "s", "arguments": "{}", "output": "o"},
+    "image_generation_call": {"id": "ig_1", "result": "aWNvbg=="},
+}
+
+
+@pytest.mark.parametrize("kind", list(OWN))
+async def test_what_openai_ran_does_not_go_back_without_the_reasoning_that_led_to_it(serve, kind):
+    """Regression: it was refused ("provided without its required 'reasoning' item"), and the run could not go on."""
+    own = {"type": kind, "status": "completed", **OWN[kind]}
+    sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
+    text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is so."}]}
+    moved: list[bool] = []
+
+    def answer(peer: Any) -> None:
+        sent = json.loads(peer.body)["input"]
+        error = ""
+        if moved and any(item.get("encrypted_content") for item in sent):
+            error = "The encrypted content for item rs_1 could not be verified."
+        elif any(item.get("type") == kind for item in sent) and not any(item.get("id") == "rs_1" for item in sent):
+            error = f"Item '{own['id']}' of type '{kind}' was provided without its required 'reasoning' item: 'rs_1'."
+        if error:
+            peer.answer("400 Bad Request", JSON, json.dumps({"error": {"message": error}}).encode())
+            return
+        whole = {"id": "r", "object": "response", "status": "completed", "output": [sealed, own, text]}
+        peer.answer("200 OK", JSON, json.dumps(whole).encode())
+
+    server = serve(answer)
+    agent = Agent(OpenAIResponsesModel("gpt-5", base_url=server.url, api_key="k", streaming=False))
+    talk = Conversation()
+    assert [(await agent.run("Is it?", conversation=talk)).text for _ in range(2)] == ["It is so."] * 2
+    assert kind in str(server.requests[-1].body), "it goes back beside its reasoning"
+    moved.append(True)
+    assert [(await agent.run("Is it?", conversation=talk)).text for _ in range(2)] == ["It is so."] * 2
+
+
+async def test_what_openai_ran_does_not_go_elsewhere_without_the_reasoning_that_stays_behind(serve):
+    own = {"type": "web_search_call", "status": "completed", **OWN["web_search_call"]}
+    sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
+    text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is so."}]}
+
+    def answer(peer: Any) -> None:
+        if b"ws_1" in peer.body and b"rs_1" not in peer.body:
+            error = "Item 'ws_1' of type 'web_search_call' was provided without its required 'reasoning' item: 'rs_1'."
+            peer.answer("400 Bad Request", JSON, json.dumps({"error": {"message": error}}).encode())
+            return
+        whole = {"id": "r", "object": "response", "status": "completed", "output": [sealed, own, text]}
+        peer.answer("200 OK", JSON, json.dumps(whole).encode())
+
+    # One is the server's name and the other its number: two servers, to whoever sends.
+    here, there = serve(answer).url, serve(answer).url.replace("127.0.0.1", "localhost")
+    talk = Conversation()
+    for url in (here, there, there):
+        model = OpenAIResponsesModel("gpt-5", base_url=url, api_key="k", streaming=False)
+        assert (await Agent(model).run("Is it?", conversation=talk)).text == "It is so."
+
+
 @pytest.mark.parametrize(
     "words", ["Corrupted thought signature.", "Invalid thought signature.", "because Thought signature is not valid.."]
 )

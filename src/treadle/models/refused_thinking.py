@@ -21,7 +21,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from treadle.kernel.messages import AssistantMessage, Json, Message, Thinking
+from treadle.context.shown import told_of
+from treadle.kernel.messages import AssistantMessage, AssistantPart, Json, Message, Opaque, Text, Thinking
 from treadle.models.anthropic_thinking import thinking_fields
 from treadle.models.errors import BadRequest
 from treadle.models.port import ModelRequest
@@ -29,12 +30,12 @@ from treadle.models.refused_wishes import RefusedWishes
 
 BETA: Final = "thinking-binding-controls-2026-08-01"
 DROP: Final[Json] = {"prefix_mismatch_behavior": "drop_block"}
-# Anthropic; Google; OpenAI, of what is sealed and of what stands alone.
+# Anthropic; Google; OpenAI, of what is sealed, and of what stands alone, with and without.
 REFUSED: Final = re.compile(
     r"invalid\W{1,4}signature\W{1,4}in\W{1,4}(?:redacted_)?thinking"
     r"|(?:corrupted|invalid) thought[ _]?signature|thought[ _]?signature is not valid"
     r"|encrypted content\b.{0,400}\bcould not be (?:verified|decrypted)"
-    r"|'reasoning' was provided without its required following item",
+    r"|'reasoning' was provided without its required following item|provided without its required 'reasoning' item",
     re.IGNORECASE | re.DOTALL,
 )
 WANTED: Final = re.compile(r"must start with a thinking block", re.IGNORECASE)
@@ -43,6 +44,11 @@ BOUND: Final = re.compile(r"bound to a different conversation", re.IGNORECASE)
 UNASKED: Final = re.compile(r"block_binding|thinking-binding-controls")
 OWN: Final = {"anthropic": "", "converse": "additionalModelRequestFields"}
 """The dialects in which it can be asked for, and where in `extra` they have the fields of Claude's."""
+
+TIED: Final = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "image_generation_call"}
+)
+"""What OpenAI ran for a model, and refuses without the reasoning that led to it."""
 
 KEPT: Final = 100_000
 """How many thoughts that were left out are known at most."""
@@ -172,17 +178,28 @@ class RefusedThinking:
 
 
 def without(request: ModelRequest, left_out: Callable[[Thinking], bool]) -> ModelRequest:
-    """`request` without the thinking that is `left_out`; the same object if that is none."""
+    """`request` without what is `left_out`, and what is refused without that; the same object if that is none."""
 
     def spoken(message: Message) -> Message:
         if type(message) is not AssistantMessage:
             return message
-        kept = tuple([part for part in message.content if type(part) is not Thinking or not left_out(part)])
-        return message if len(kept) == len(message.content) else replace(message, content=kept)
+        kept = [part for part in message.content if type(part) is not Thinking or not left_out(part)]
+        if len(kept) == len(message.content):
+            return message
+        said = [_untied(part, message) for part in kept]
+        return replace(message, content=tuple([part for part in said if part is not None]))
 
     messages = [spoken(message) for message in request.messages]
     same = all([one is other for one, other in zip(messages, request.messages, strict=True)])
     return request if same else replace(request, messages=messages)
+
+
+def _untied(part: AssistantPart, message: AssistantMessage) -> AssistantPart | None:
+    """`part` of a `message` whose thinking is left out; in words, or not at all, where it is refused without that."""
+    if type(part) is not Opaque or part.value.get("type") not in TIED:
+        return part
+    told = told_of(part, message)
+    return Text(told) if told else None
 
 
 def _key(part: Thinking) -> int:
