@@ -114,6 +114,9 @@ def model_at(server: Any, dialect: str) -> Any:
         ("chat", "tool_choice 'required' is incompatible with thinking enabled"),
         ("chat", "Thinking mode does not support this tool_choice"),
         ("chat", "The tool_choice parameter does not support being set to required or object in thinking mode"),
+        ("chat", "Tool choice must be auto"),
+        ("chat", "No endpoints found that support the provided 'tool_choice' value."),
+        ("converse", "This model doesn't support the toolConfig.toolChoice.any field. Remove it and try again."),
     ],
 )
 @pytest.mark.parametrize("choice", ["required", "look"])
@@ -223,7 +226,7 @@ async def test_what_the_caller_says_in_claudes_own_words_stays_said(serve):
 
 
 async def test_another_refusal_of_a_forced_call_is_the_runs_end(serve):
-    said = Server([], "chat", "tool_choice: no such tool")
+    said = Server([], "chat", "tools: the name of one is too long")
     agent = Agent(model_at(serve(said), "chat"), tools=[look], tool_choice="look")
     result = await agent.run("Go.")
     assert (result.stop.reason, len(said.bodies)) == ("model_error", 1)

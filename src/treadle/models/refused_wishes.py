@@ -1,8 +1,8 @@
 """Refused wishes: what to send in place of a request that asks for what its model will not do.
 
-Some models cannot be made to call a tool: Claude's newest never, those of others where they think. The loop holds a
-step to its choice whatever the provider does, so such a request goes again with the choice left to the model. And some
-cannot be told not to think, which are asked to think little. Names do not tell which they are, on gateways least, and
+Some models cannot be made to call a tool: Claude's newest and GLM never, those of others where they think. The loop
+holds a step to its choice whatever the provider does, so such a request goes again with the choice left to the model.
+And some cannot be told not to think, which are asked to think little. Names do not tell which they are, on gateways least, and
 the same model takes at one cloud what it refuses at another: so each is asked, and what it refuses is kept in mind.
 Source: https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5
 
@@ -18,13 +18,8 @@ from msgspec.structs import replace
 from treadle.models.errors import BadRequest
 from treadle.models.port import ModelRequest
 
-# Claude by its own words and those for models that think, DeepSeek, Kimi, Qwen.
-UNFORCED: Final = re.compile(
-    r"tool_choice forces tool use|tool_choice: type \W{0,2}tool\W.{0,40}not supported"
-    r"|does not support this tool_choice|tool_choice\b.{0,20} is incompatible with thinking"
-    r"|tool_choice\b.{0,40}does not support being set to required",
-    re.IGNORECASE,
-)
+# Providers say it in many words, which name the choice all of them; it is looked for where a call was to be forced.
+UNFORCED: Final = re.compile(r"tool.?choice", re.IGNORECASE)
 # Claude; OpenAI, in both its dialects; Gemini, by level and by budget; OpenRouter, of most that it serves; Groq.
 UNSILENCED: Final = re.compile(
     r"thinking\.type\.disabled\W{1,3}is not supported|'none' is not supported with|'reasoning_effort' does not support"
@@ -64,7 +59,7 @@ class RefusedWishes:
     def without(self, request: ModelRequest, refusal: BadRequest) -> ModelRequest | None:
         """What to send in place of `request` after its `refusal`; None if that is of no such wish."""
         words = str(refusal)
-        if UNFORCED.search(words):
+        if _is_forced(request.tool_choice) and UNFORCED.search(words):
             self._unforced.add(request.settings.thinking)
             what = "cannot be made to call a tool as it is asked here, and is left to choose"
         elif UNSILENCED.search(words):
