@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from treadle import Agent, ModelSettings, tool, tool_call_count
+from treadle import Agent, Limits, ModelSettings, Price, tool, tool_call_count
 from treadle.models import (
     AnthropicModel,
     BadRequest,
@@ -59,7 +59,8 @@ class Server:
         if (own.get("thinking") or {}).get("type") == "disabled":
             return ALWAYS
         choice = body.get("toolConfig", {}).get("toolChoice") or body.get("tool_choice") or "auto"
-        if choice != "auto" and not (isinstance(choice, dict) and ({"auto", "none"} & {choice.get("type"), *choice})):
+        free = {"auto", "none"} if self.words != "Tool choice must be auto" else {"auto"}
+        if not free & ({choice} if isinstance(choice, str) else {choice.get("type"), *choice}):
             return self.words or UNFORCED
         return ""
 
@@ -130,8 +131,16 @@ async def test_a_model_that_cannot_be_made_to_call_is_held_to_the_choice_by_the_
 
     assert [call.name for call in result.tool_calls_made] == ["look", "look"]
     assert len(said.refused) == 1, "what is refused once is not asked for again"
-    assert "cannot be made to call a tool" in caplog.text
+    assert f"cannot be held to the tool choice {choice!r}" in caplog.text
     assert not [event for event in result.events if type(event).__name__ == "ModelFailed"]
+
+
+async def test_a_run_lands_where_even_no_call_cannot_be_asked_for(serve):
+    said = Server([("look", {"page": 1}), "So far."], "chat", "Tool choice must be auto")
+    model = OpenAIChatModel("glm-5", base_url=serve(said).url, api_key="k", streaming=False, price=Price(1, 1))
+    result = await Agent(model, tools=[look], limits=Limits(steps=2)).run("Look.")
+    assert (result.stop.reason, result.text) == ("max_steps", "So far.")
+    assert [body.get("tool_choice") for body in said.bodies] == [None, "none", None]
 
 
 async def test_requests_at_the_same_time_are_each_sent_again(serve):

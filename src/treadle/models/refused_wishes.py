@@ -1,9 +1,10 @@
 """Refused wishes: what to send in place of a request that asks for what its model will not do.
 
-Some models cannot be made to call a tool: Claude's newest and GLM never, those of others where they think. The loop
-holds a step to its choice whatever the provider does, so such a request goes again with the choice left to the model.
-And some cannot be told not to think, which are asked to think little. Names do not tell which they are, on gateways least, and
-the same model takes at one cloud what it refuses at another: so each is asked, and what it refuses is kept in mind.
+Some models cannot be made to call a tool: Claude's newest and GLM never, those of others where they think. GLM is not
+to be told to call none either. The loop holds a step to its choice whatever the provider does, so such a request goes
+again with the choice left to the model. And some cannot be told not to think, which are asked to think little. Names do
+not tell which they are, on gateways least, and the same model takes at one cloud what it refuses at another: so each is
+asked, and what it refuses is kept in mind.
 Source: https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5
 
 Pure but for what is kept of a model. Neighbour: `treadle.models.refused_thinking`, which puts it to use.
@@ -18,8 +19,8 @@ from msgspec.structs import replace
 from treadle.models.errors import BadRequest
 from treadle.models.port import ModelRequest
 
-# Providers say it in many words, which name the choice all of them; it is looked for where a call was to be forced.
-UNFORCED: Final = re.compile(r"tool.?choice", re.IGNORECASE)
+# Providers say it in many words, which name the choice all of them.
+UNTAKEN: Final = re.compile(r"tool.?choice", re.IGNORECASE)
 # Claude; OpenAI, in both its dialects; Gemini, by level and by budget; OpenRouter, of most that it serves; Groq.
 UNSILENCED: Final = re.compile(
     r"thinking\.type\.disabled\W{1,3}is not supported|'none' is not supported with|'reasoning_effort' does not support"
@@ -40,28 +41,29 @@ class RefusedWishes:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        # With how much thinking: most of those that cannot be made to call can where they do not think.
-        self._unforced: set[str | int | None] = set()
+        # Which choices, with how much thinking: most of those that cannot be made to call can where they do not think.
+        self._untaken: set[tuple[str, str | int | None]] = set()
         self._unsilenced = False
 
     def granted(self, request: ModelRequest) -> ModelRequest:
         """`request` without the wishes that are known to be refused."""
         if self._unsilenced and request.settings.thinking in ("none", 0):
             request = replace(request, settings=replace(request.settings, thinking="low"))
-        if request.settings.thinking in self._unforced:
-            usual = request.usual
-            if usual is not None and _is_forced(usual.tool_choice):
-                request = replace(request, usual=replace(usual, tool_choice="auto"))
-            if _is_forced(request.tool_choice):
-                request = replace(request, tool_choice="auto")
+        usual = request.usual
+        if usual is not None and self._is_untaken(usual.tool_choice, request):
+            request = replace(request, usual=replace(usual, tool_choice="auto"))
+        if self._is_untaken(request.tool_choice, request):
+            request = replace(request, tool_choice="auto")
         return request
 
     def without(self, request: ModelRequest, refusal: BadRequest) -> ModelRequest | None:
         """What to send in place of `request` after its `refusal`; None if that is of no such wish."""
         words = str(refusal)
-        if _is_forced(request.tool_choice) and UNFORCED.search(words):
-            self._unforced.add(request.settings.thinking)
-            what = "cannot be made to call a tool as it is asked here, and is left to choose"
+        if request.tool_choice != "auto" and UNTAKEN.search(words):
+            self._untaken.add((_kind(request.tool_choice), request.settings.thinking))
+            what = (
+                f"cannot be held to the tool choice {request.tool_choice!r} as it is asked here, and is left to choose"
+            )
         elif UNSILENCED.search(words):
             self._unsilenced = True
             what = 'cannot be told not to think, and is asked to think little (thinking="low")'
@@ -73,6 +75,9 @@ class RefusedWishes:
         log.warning("%s %s", self._name, what, extra={"run_id": request.run_id, "model": self._name})
         return sent
 
+    def _is_untaken(self, choice: str, request: ModelRequest) -> bool:
+        return (_kind(choice), request.settings.thinking) in self._untaken
 
-def _is_forced(choice: str) -> bool:
-    return choice not in ("auto", "none")
+
+def _kind(choice: str) -> str:
+    return choice if choice in ("auto", "none") else "a call"
