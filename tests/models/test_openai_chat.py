@@ -459,9 +459,9 @@ def test_the_bytes_of_the_history_stay_the_same_and_only_new_messages_are_encode
     worked: list[int] = []
 
     class Counting(ChatCodec):
-        def _group(self, messages: Any) -> Any:
+        def _group(self, bridged: bool, messages: Any) -> Any:
             worked.append(len(messages))
-            return super()._group(messages)
+            return super()._group(bridged, messages)
 
     codec, before = Counting("here"), b""
     log: Log[Message] = Log([SystemMessage("Be brief."), UserMessage("go")])
@@ -475,8 +475,9 @@ def test_the_bytes_of_the_history_stay_the_same_and_only_new_messages_are_encode
     assert max(worked[3:]) <= 2
 
 
+@pytest.mark.parametrize("model", ["m", "mistral"])
 @given(st.data())
-def test_a_kept_history_is_what_encoding_all_of_it_gives(data: st.DataObject) -> None:
+def test_a_kept_history_is_what_encoding_all_of_it_gives(model: str, data: st.DataObject) -> None:
     codec, messages = ChatCodec("here"), list[Message]()
     for _ in range(6):
         del messages[data.draw(st.integers(0, len(messages))) :]
@@ -488,7 +489,7 @@ def test_a_kept_history_is_what_encoding_all_of_it_gives(data: st.DataObject) ->
         if messages and data.draw(st.booleans()):
             messages[data.draw(st.integers(0, len(messages) - 1))] = UserMessage("changed")
         request = ModelRequest(tuple(messages), run_id="r")
-        assert codec.encode(request, "m", True) == ChatCodec("here").encode(request, "m", True)
+        assert codec.encode(request, model, True) == ChatCodec("here").encode(request, model, True)
 
 
 def test_what_is_kept_is_bounded() -> None:

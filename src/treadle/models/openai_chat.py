@@ -8,7 +8,8 @@ replies; `treadle.models.codec`, the port.
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, assert_never
 
 from msgspec.structs import replace
@@ -54,6 +55,9 @@ LONGEST_NAME: Final = 64
 LONGEST_ID: Final = 40
 """The most characters of a call's id that OpenAI takes here; others take more, and nobody less but Mistral."""
 SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
+MISTRALS: Final = re.compile(r"mistral|mixtral|ministral|magistral|devstral|codestral|pixtral", re.IGNORECASE)
+BRIDGE: Final[Json] = {"role": "assistant", "content": "OK."}
+"""What stands between results and a user's word for models that refuse one after the other."""
 
 
 class ChatCodec:
@@ -77,7 +81,8 @@ class ChatCodec:
         self.provider = provider
         self.host = host or Host()
         self._cache = PromptCache(self.host, cache_key, cache)
-        self._history = json_history(self._group, joins=_same_step)
+        self._history = json_history(partial(self._group, False), joins=_same_step)
+        self._bridged = json_history(partial(self._group, True), joins=_same_turn)
 
     def path(self, model: str, stream: bool) -> str:
         """Where requests go, below the base URL."""
@@ -100,7 +105,8 @@ class ChatCodec:
                 body["parallel_tool_calls"] = request.settings.parallel_tool_calls
         if request.output_schema is not None:
             body["response_format"] = output_field(request.output_schema, self.host)
-        with self._history.follow((request.run_id, model), request.messages) as trail:
+        history = self._bridged if self.host.short_ids or MISTRALS.search(model) else self._history
+        with history.follow((request.run_id, model), request.messages) as trail:
             body |= self._cache.fields(trail)
             add_extra(body, request.settings.extra)
             return body_bytes(body, "messages", trail.made, self._cache.marks(trail, request, model, "text"))
@@ -154,17 +160,21 @@ class ChatCodec:
             request_id=found.request_id,
         )
 
-    def _group(self, messages: Sequence[Message]) -> Iterable[Json]:
-        """One message as it is; the results of one step, and after them what they hold besides text."""
+    def _group(self, bridged: bool, messages: Sequence[Message]) -> Iterator[Json]:
+        """One message as it is; or the results of one step, with what they hold besides text, and what follows them.
+
+        Mistral's models refuse a user's word after a result; where they are asked, one of the model is put between.
+        """
         besides: list[Json] = []
+        said: list[Json] = []
         for message in messages:
             match message:
                 case SystemMessage():
-                    yield {"role": "system", "content": message.content}
+                    said.append({"role": "system", "content": message.content})
                 case UserMessage():
-                    yield {"role": "user", "content": self._content(message.content)}
+                    said.append({"role": "user", "content": self._content(message.content)})
                 case AssistantMessage():
-                    yield self._assistant(message)
+                    said.append(self._assistant(message))
                 case ToolMessage():
                     yield {"role": "tool", "tool_call_id": self._call_id(message.call_id), "content": message.text}
                     if not isinstance(message.content, str):
@@ -174,7 +184,10 @@ class ChatCodec:
                 case _:
                     assert_never(message)
         if besides:
-            yield {"role": "user", "content": besides}
+            said.insert(0, {"role": "user", "content": besides})
+        if bridged and said and type(messages[0]) is ToolMessage:
+            yield BRIDGE
+        yield from said
 
     def _assistant(self, message: AssistantMessage) -> Json:
         encoded: Json = {"role": "assistant", "content": None}
@@ -270,6 +283,11 @@ class ChatCodec:
 def _same_step(previous: Message, message: Message) -> bool:
     """The results of one step stand together: what they hold besides text comes after all of them."""
     return type(previous) is ToolMessage and type(message) is ToolMessage
+
+
+def _same_turn(previous: Message, message: Message) -> bool:
+    """What a user says after results stands with them, too."""
+    return type(previous) in (ToolMessage, UserMessage) and type(message) in (ToolMessage, UserMessage)
 
 
 def settings_fields(settings: ModelSettings, host: Host) -> Json:

@@ -1,0 +1,124 @@
+"""A server that holds messages to an order, as Mistral's does: whatever a run puts in, none of them is refused."""
+
+import json
+from typing import Any
+
+import pytest
+
+from treadle import Agent, Conversation, Image, Limits, MemoryJournal, tool
+from treadle.kernel.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
+from treadle.models import OpenAIChatModel
+from treadle.models.hosts import host_of
+from treadle.models.openai_chat import ChatCodec
+from treadle.models.port import ModelRequest
+
+pytestmark = pytest.mark.anyio
+JSON = {"content-type": "application/json"}
+AFTER = {
+    "system": {"user"},
+    "user": {"user", "assistant"},
+    "assistant": {"user", "tool"},
+    "tool": {"tool", "assistant"},
+}
+"""What may follow on what, by https://github.com/mistralai/mistral-common."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@tool(effect="read")
+def look(page: int) -> str:
+    """Reads a page."""
+    return f"page {page}"
+
+
+@tool(effect="read")
+def draw(page: int) -> Image:
+    """Draws a page."""
+    return Image(b"\x89PNG", media_type="image/png")
+
+
+def answering(*said: Any) -> Any:
+    """Says one thing after another, a call or a text, to whoever keeps to the order."""
+    left = list(said)
+
+    def answer(peer: Any) -> None:
+        roles = [message["role"] for message in json.loads(peer.body)["messages"]]
+        for one, next_one in zip(["system", *roles], roles, strict=False):
+            if next_one not in AFTER[one] and not one == next_one == "system":
+                message = f"Unexpected role '{next_one}' after role '{one}'"
+                error = {"object": "error", "message": message, "type": "invalid_request_message_order", "code": "3230"}
+                return peer.answer("400 Bad Request", JSON, json.dumps(error).encode())
+        what = left.pop(0)
+        message = {"role": "assistant", "content": what if isinstance(what, str) else ""}
+        if not isinstance(what, str):
+            function = {"name": what[0], "arguments": json.dumps(what[1])}
+            message["tool_calls"] = [{"id": f"call{len(left):05}", "type": "function", "function": function}]
+        stop = "stop" if isinstance(what, str) else "tool_calls"
+        usage = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
+        whole = {"choices": [{"index": 0, "message": message, "finish_reason": stop}], "usage": usage}
+        return peer.answer("200 OK", JSON, json.dumps(whole).encode())
+
+    return answer
+
+
+def mistral(server: Any) -> OpenAIChatModel:
+    return OpenAIChatModel("mistral-large-latest", base_url=server.url, api_key="k", streaming=False)
+
+
+async def test_a_run_at_its_limit_is_closed(serve):
+    """Regression: what a run is told at its limit stands after the results of its last step, and was refused."""
+    server = serve(answering(("look", {"page": 1}), "So far: page 1."))
+    result = await Agent(mistral(server), tools=[look], limits=Limits(steps=2)).run("Look.")
+    assert (result.stop.reason, result.text) == ("max_steps", "So far: page 1.")
+    assert [one["role"] for one in json.loads(server.requests[-1].body)["messages"]][-3:] == [
+        "tool", "assistant", "user"
+    ]  # fmt: skip
+
+
+async def test_what_a_result_holds_besides_text_and_what_is_said_then(serve):
+    server = serve(answering(("draw", {"page": 1}), ("look", {"page": 2}), "Done.", "Yes."))
+    agent = Agent(mistral(server), tools=[draw, look], journal=MemoryJournal())
+    talk = Conversation()
+    result = await agent.run("Draw.", conversation=talk)
+    assert result.text == "Done."
+    assert (await agent.run("Sure?", conversation=talk)).text == "Yes."
+
+
+async def test_a_run_that_is_told_what_is_left_of_its_limits(serve):
+    server = serve(answering(("look", {"page": 1}), ("look", {"page": 2}), "Done."))
+    agent = Agent(mistral(server), tools=[look], tell_remaining=True, limits=Limits(steps=9))
+    assert (await agent.run("Look.")).text == "Done."
+
+
+RESULTS = (
+    UserMessage("go"),
+    AssistantMessage((ToolCall("aaaaaaaaa", "look", "{}"),)),
+    ToolMessage("aaaaaaaaa", "look", (Text("x"), Image(b"\x89PNG", media_type="image/png"))),
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "model", "bridged"),
+    [
+        ("api.mistral.ai", "any", True),
+        ("openrouter.ai", "mistralai/devstral-2", True),
+        ("localhost", "Ministral-3-8B", True),
+        ("api.openai.com", "gpt-5", False),
+        ("localhost", "qwen3", False),
+    ],
+)
+def test_where_it_is_asked_for_a_word_of_the_model_stands_between(host, model, bridged):
+    codec = ChatCodec("here", host_of(host))
+    between = ["assistant"] if bridged else []
+    for last in range(4):
+        messages = [*RESULTS, UserMessage("more")][:last]
+        sent = json.loads(codec.encode(ModelRequest(tuple(messages), run_id="r"), model, False))["messages"]
+        whole = ["user", "assistant", "tool", *between, "user"]
+        assert [one["role"] for one in sent] == whole[: len(whole) if last > 2 else last]
+    # What is said then stands after what the results hold besides text, and nothing stands twice.
+    sent = json.loads(codec.encode(ModelRequest((*RESULTS, UserMessage("more")), run_id="r"), model, False))["messages"]
+    assert [one["role"] for one in sent] == ["user", "assistant", "tool", *between, "user", "user"]
+    assert sent[-1]["content"] == "more"
