@@ -122,3 +122,34 @@ def test_where_it_is_asked_for_a_word_of_the_model_stands_between(host, model, b
     sent = json.loads(codec.encode(ModelRequest((*RESULTS, UserMessage("more")), run_id="r"), model, False))["messages"]
     assert [one["role"] for one in sent] == ["user", "assistant", "tool", *between, "user", "user"]
     assert sent[-1]["content"] == "more"
+
+
+async def test_a_chat_model_of_mistrals_is_asked_in_that_order_too():
+    core = pytest.importorskip("langchain_core.language_models.chat_models")
+    messages = pytest.importorskip("langchain_core.messages")
+    outputs = pytest.importorskip("langchain_core.outputs")
+    from treadle.models.langchain import LangChainModel
+
+    asked: list[list[str]] = []
+
+    class ChatMistral(core.BaseChatModel):  # type: ignore[name-defined,misc]
+        model: str = "mistral-large-latest"
+
+        @property
+        def _llm_type(self) -> str:
+            return "mistralai-chat"
+
+        def bind_tools(self, tools: Any, **options: Any) -> Any:
+            return self
+
+        def _generate(self, given: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
+            asked.append([one.type for one in given])
+            calls = [{"id": "aaaaaaaaa", "name": "look", "args": {"page": 1}}] if len(asked) == 1 else []
+            said = messages.AIMessage(
+                "" if calls else "So far.", tool_calls=calls, response_metadata={"finish_reason": "stop"}
+            )
+            return outputs.ChatResult(generations=[outputs.ChatGeneration(message=said)])
+
+    result = await Agent(LangChainModel(ChatMistral()), tools=[look], limits=Limits(steps=2)).run("Look.")
+    assert (result.stop.reason, result.text) == ("max_steps", "So far.")
+    assert asked[-1][-4:] == ["ai", "tool", "ai", "human"]

@@ -4,6 +4,7 @@ Pure data. Most servers take OpenAI's fields; what is here is where one of them 
 setting unheard, if it were asked as OpenAI is. Neighbour: `treadle.models.openai_chat`, which reads it.
 """
 
+import re
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -11,6 +12,9 @@ from msgspec.structs import replace
 
 from treadle.models.profile import ModelProfile
 
+BRIDGE: Final = "OK."
+"""What the model says between results and a user's word, for models that refuse one right after the other."""
+MISTRALS: Final = re.compile(r"mistral|mixtral|ministral|magistral|devstral|codestral|pixtral", re.IGNORECASE)
 SIGNING: Final = ("extra_content", "thought_signature")
 """The fields, of a message or of a call in it, in which Google's models sign what they thought."""
 
@@ -158,3 +162,11 @@ HOSTS: Final[tuple[tuple[str, Host], ...]] = (
 def host_of(name: str) -> Host:
     """How the host called `name` ("api.mistral.ai") wants Chat Completions."""
     return next((host for end, host in HOSTS if name == end or name.endswith(f".{end}")), Host())
+
+
+def wants_bridge(model: str) -> bool:
+    """Whether `model` refuses a user's word right after the result of a tool, as Mistral's do wherever they are served.
+
+    Source: https://github.com/mistralai/mistral-common
+    """
+    return MISTRALS.search(model) is not None

@@ -39,7 +39,7 @@ from treadle.models.errors import BadRequest, ModelError, ToolUseFailed
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
 from treadle.models.guarded import Guarded
-from treadle.models.hosts import Host, profile_at
+from treadle.models.hosts import BRIDGE, Host, profile_at, wants_bridge
 from treadle.models.identifiers import identifier
 from treadle.models.media import data_url
 from treadle.models.openai_cache import Keep, PromptCache
@@ -55,9 +55,6 @@ LONGEST_NAME: Final = 64
 LONGEST_ID: Final = 40
 """The most characters of a call's id that OpenAI takes here; others take more, and nobody less but Mistral."""
 SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
-MISTRALS: Final = re.compile(r"mistral|mixtral|ministral|magistral|devstral|codestral|pixtral", re.IGNORECASE)
-BRIDGE: Final[Json] = {"role": "assistant", "content": "OK."}
-"""What stands between results and a user's word for models that refuse one after the other."""
 
 
 class ChatCodec:
@@ -105,7 +102,7 @@ class ChatCodec:
                 body["parallel_tool_calls"] = request.settings.parallel_tool_calls
         if request.output_schema is not None:
             body["response_format"] = output_field(request.output_schema, self.host)
-        history = self._bridged if self.host.short_ids or MISTRALS.search(model) else self._history
+        history = self._bridged if self.host.short_ids or wants_bridge(model) else self._history
         with history.follow((request.run_id, model), request.messages) as trail:
             body |= self._cache.fields(trail)
             add_extra(body, request.settings.extra)
@@ -186,7 +183,7 @@ class ChatCodec:
         if besides:
             said.insert(0, {"role": "user", "content": besides})
         if bridged and said and type(messages[0]) is ToolMessage:
-            yield BRIDGE
+            yield {"role": "assistant", "content": BRIDGE}
         yield from said
 
     def _assistant(self, message: AssistantMessage) -> Json:
