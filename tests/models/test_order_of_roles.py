@@ -1,13 +1,14 @@
 """A server that holds messages to an order, as Mistral's does: whatever a run puts in, none of them is refused."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from treadle import Agent, Conversation, Image, Limits, MemoryJournal, tool
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
-from treadle.models import OpenAIChatModel
+from treadle.models import OpenAIChatModel, TextTools
 from treadle.models.hosts import host_of
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.port import ModelRequest
@@ -91,6 +92,32 @@ async def test_a_run_that_is_told_what_is_left_of_its_limits(serve):
     server = serve(answering(("look", {"page": 1}), ("look", {"page": 2}), "Done."))
     agent = Agent(mistral(server), tools=[look], tell_remaining=True, limits=Limits(steps=9))
     assert (await agent.run("Look.")).text == "Done."
+
+
+@pytest.mark.parametrize("more", ["And then?", [Image(b"\x89PNG", media_type="image/png")]])
+@pytest.mark.parametrize("in_text", [True, False])
+async def test_a_conversation_goes_on_after_a_run_that_failed(serve, in_text, more):
+    """Regression: where a model's template takes turns, the two questions were refused for ever."""
+
+    def answer(peer: Any) -> None:
+        turns = [one for one in json.loads(peer.body)["messages"] if one["role"] in ("user", "assistant")]
+        if peer.number == 0:
+            return peer.answer("503 Service Unavailable", JSON, b"{}")
+        if any(one["role"] == next_one["role"] for one, next_one in pairwise(turns)):
+            message = "Conversation roles must alternate user/assistant/user/assistant/..."
+            return peer.answer("400 Bad Request", JSON, json.dumps({"error": {"message": message}}).encode())
+        assert "First?" in str(turns[0]["content"])
+        choice = {"index": 0, "message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}
+        return peer.answer("200 OK", JSON, json.dumps({"choices": [choice]}).encode())
+
+    server = serve(answer)
+    model: Any = OpenAIChatModel("gemma3", base_url=server.url, api_key="k", streaming=False)
+    agent = Agent(TextTools(model) if in_text else model, tools=[look], retries=0)
+    talk = Conversation()
+    assert (await agent.run("First?", conversation=talk)).stop.reason == "model_error"
+    assert (await agent.run(more, conversation=talk)).text == "Yes."
+    assert (await agent.run("And now?", conversation=talk)).text == "Yes."
+    assert len(server.requests) == 4, "what is refused once is not sent again"
 
 
 RESULTS = (

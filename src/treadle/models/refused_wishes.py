@@ -5,6 +5,9 @@ to be told to call none either. The loop holds a step to its choice whatever the
 again with the choice left to the model. And some cannot be told not to think, which are asked to think little. Names do
 not tell which they are, on gateways least, and the same model takes at one cloud what it refuses at another: so each is
 asked, and what it refuses is kept in mind.
+
+Templates of open models (Gemma's, Mistral's) refuse a history in which the user speaks twice, as after a run that failed;
+what the user said in a row is one message then.
 Source: https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5
 
 Pure but for what is kept of a model. Neighbour: `treadle.models.refused_thinking`, which puts it to use.
@@ -12,10 +15,12 @@ Pure but for what is kept of a model. Neighbour: `treadle.models.refused_thinkin
 
 import logging
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
+from treadle.kernel.messages import Content, Message, Text, UserMessage
 from treadle.models.errors import BadRequest
 from treadle.models.port import ModelRequest
 
@@ -28,6 +33,9 @@ UNSILENCED: Final = re.compile(
     r"|reasoning_effort\W{1,3}must be one of",
     re.IGNORECASE,
 )
+
+# vLLM, LM Studio and others, in the words of the templates.
+UNTURNED: Final = re.compile(r"roles must alternate", re.IGNORECASE)
 
 log = logging.getLogger("treadle")
 
@@ -44,6 +52,7 @@ class RefusedWishes:
         # Which choices, with how much thinking: most of those that cannot be made to call can where they do not think.
         self._untaken: set[tuple[str, str | int | None]] = set()
         self._unsilenced = False
+        self._unturned = False
 
     def granted(self, request: ModelRequest) -> ModelRequest:
         """`request` without the wishes that are known to be refused."""
@@ -54,6 +63,8 @@ class RefusedWishes:
             request = replace(request, usual=replace(usual, tool_choice="auto"))
         if self._is_untaken(request.tool_choice, request):
             request = replace(request, tool_choice="auto")
+        if self._unturned and (messages := _in_turns(request.messages)) is not None:
+            request = replace(request, messages=messages, passing=0)
         return request
 
     def without(self, request: ModelRequest, refusal: BadRequest) -> ModelRequest | None:
@@ -67,6 +78,9 @@ class RefusedWishes:
         elif UNSILENCED.search(words):
             self._unsilenced = True
             what = 'cannot be told not to think, and is asked to think little (thinking="low")'
+        elif UNTURNED.search(words):
+            self._unturned = True
+            what = "takes no two messages of the user in a row, and is sent them as one"
         else:
             return None
         sent = self.granted(request)
@@ -81,3 +95,22 @@ class RefusedWishes:
 
 def _kind(choice: str) -> str:
     return choice if choice in ("auto", "none") else "a call"
+
+
+def _in_turns(messages: Sequence[Message]) -> Sequence[Message] | None:
+    """`messages` in which what the user says in a row is one; None where that is so already."""
+    found: list[Message] = []
+    for message in messages:
+        last = found[-1] if found else None
+        if isinstance(message, UserMessage) and isinstance(last, UserMessage):
+            found[-1] = replace(last, content=_both(last.content, message.content))
+        else:
+            found.append(message)
+    return found if len(found) < len(messages) else None
+
+
+def _both(first: str | tuple[Content, ...], second: str | tuple[Content, ...]) -> str | tuple[Content, ...]:
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    parts = [(Text(one),) if isinstance(one, str) else one for one in (first, second)]
+    return (*parts[0], *parts[1])
