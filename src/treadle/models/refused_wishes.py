@@ -6,8 +6,8 @@ again with the choice left to the model. And some cannot be told not to think, w
 not tell which they are, on gateways least, and the same model takes at one cloud what it refuses at another: so each is
 asked, and what it refuses is kept in mind.
 
-Templates of open models (Gemma's, Mistral's) refuse a history in which the user speaks twice, as after a run that failed;
-what the user said in a row is one message then.
+Templates of open models (Gemma's, Mistral's) and Perplexity refuse a history in which the user speaks twice, as after a
+run that failed; what the user said in a row is one message then.
 Source: https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5
 
 Pure but for what is kept of a model. Neighbour: `treadle.models.refused_thinking`, which puts it to use.
@@ -34,8 +34,8 @@ UNSILENCED: Final = re.compile(
     re.IGNORECASE,
 )
 
-# vLLM, LM Studio and others, in the words of the templates.
-UNTURNED: Final = re.compile(r"roles must alternate", re.IGNORECASE)
+# vLLM, LM Studio and others, in the words of the templates; Perplexity.
+UNTURNED: Final = re.compile(r"(?:must|should) alternate", re.IGNORECASE)
 
 log = logging.getLogger("treadle")
 
