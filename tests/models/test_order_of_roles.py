@@ -8,7 +8,7 @@ import pytest
 
 from treadle import Agent, Conversation, Image, Limits, MemoryJournal, tool
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
-from treadle.models import OpenAIChatModel, TextTools
+from treadle.models import BedrockModel, OpenAIChatModel, TextTools
 from treadle.models.hosts import host_of
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.port import ModelRequest
@@ -77,6 +77,34 @@ async def test_a_run_at_its_limit_is_closed(serve):
     assert [one["role"] for one in json.loads(server.requests[-1].body)["messages"]][-3:] == [
         "tool", "assistant", "user"
     ]  # fmt: skip
+
+
+async def test_under_a_name_of_ones_own_it_is_learned(serve):
+    server = serve(answering(("look", {"page": 1}), "So far: page 1."))
+    model = OpenAIChatModel("my-deployment", base_url=server.url, api_key="k", streaming=False)
+    result = await Agent(model, tools=[look], limits=Limits(steps=2)).run("Look.")
+    assert (result.stop.reason, result.text) == ("max_steps", "So far: page 1.")
+
+
+async def test_a_run_at_its_limit_is_closed_at_bedrock_too(serve):
+    def answer(peer: Any) -> None:
+        messages = json.loads(peer.body)["messages"]
+        for message in messages:
+            if len({"toolResult" in block for block in message["content"]}) > 1:
+                told = {"message": "Conversation blocks and tool result blocks cannot be provided in the same turn."}
+                return peer.answer("400 Bad Request", JSON | {"x-amzn-errortype": "ValidationException"},
+                                   json.dumps(told).encode())  # fmt: skip
+        content: Any = [{"text": "So far."}]
+        if len(messages) == 1:
+            content = [{"toolUse": {"toolUseId": "c1", "name": "look", "input": {"page": 1}}}]
+        whole = {"output": {"message": {"role": "assistant", "content": content}},
+                 "stopReason": "end_turn" if len(messages) > 1 else "tool_use",
+                 "usage": {"inputTokens": 9, "outputTokens": 2, "totalTokens": 11}}  # fmt: skip
+        return peer.answer("200 OK", JSON, json.dumps(whole).encode())
+
+    model = BedrockModel("us.meta.llama4-maverick", base_url=serve(answer).url, api_key="k", streaming=False)
+    result = await Agent(model, tools=[look], limits=Limits(steps=2)).run("Look.")
+    assert (result.stop.reason, result.text) == ("max_steps", "So far.")
 
 
 async def test_what_a_result_holds_besides_text_and_what_is_said_then(serve):

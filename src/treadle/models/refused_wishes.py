@@ -7,7 +7,8 @@ not tell which they are, on gateways least, and the same model takes at one clou
 asked, and what it refuses is kept in mind.
 
 Templates of open models (Gemma's, Mistral's) and Perplexity refuse a history in which the user speaks twice, as after a
-run that failed; what the user said in a row is one message then.
+run that failed; what the user said in a row is one message then. Others refuse a user's word right after results, as
+what a run is told at its limit; one of the model's is put between.
 Source: https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5
 
 Pure but for what is kept of a model. Neighbour: `treadle.models.refused_thinking`, which puts it to use.
@@ -20,8 +21,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from treadle.kernel.messages import Content, Message, Text, UserMessage
+from treadle.kernel.messages import AssistantMessage, Content, Message, Text, ToolMessage, UserMessage
 from treadle.models.errors import BadRequest
+from treadle.models.hosts import BRIDGE
 from treadle.models.port import ModelRequest
 
 # Providers say it in many words, which name the choice all of them.
@@ -36,6 +38,12 @@ UNSILENCED: Final = re.compile(
 
 # vLLM, LM Studio and others, in the words of the templates; Perplexity.
 UNTURNED: Final = re.compile(r"(?:must|should) alternate", re.IGNORECASE)
+# Converse, of some makers' models; Mistral's models under a name that is none of theirs.
+UNBRIDGED: Final = re.compile(
+    r"tool result blocks cannot be provided in the same turn|unexpected role 'user' after role 'tool'", re.IGNORECASE
+)
+
+BETWEEN: Final = AssistantMessage((Text(BRIDGE),))
 
 log = logging.getLogger("treadle")
 
@@ -53,6 +61,7 @@ class RefusedWishes:
         self._untaken: set[tuple[str, str | int | None]] = set()
         self._unsilenced = False
         self._unturned = False
+        self._unbridged = False
 
     def granted(self, request: ModelRequest) -> ModelRequest:
         """`request` without the wishes that are known to be refused."""
@@ -65,6 +74,8 @@ class RefusedWishes:
             request = replace(request, tool_choice="auto")
         if self._unturned and (messages := _in_turns(request.messages)) is not None:
             request = replace(request, messages=messages, passing=0)
+        if self._unbridged and (messages := _bridged(request.messages)) is not None:
+            request = replace(request, messages=messages)
         return request
 
     def without(self, request: ModelRequest, refusal: BadRequest) -> ModelRequest | None:
@@ -81,6 +92,9 @@ class RefusedWishes:
         elif UNTURNED.search(words):
             self._unturned = True
             what = "takes no two messages of the user in a row, and is sent them as one"
+        elif UNBRIDGED.search(words):
+            self._unbridged = True
+            what = "takes no message of the user right after results, and is sent one of its own between them"
         else:
             return None
         sent = self.granted(request)
@@ -107,6 +121,16 @@ def _in_turns(messages: Sequence[Message]) -> Sequence[Message] | None:
         else:
             found.append(message)
     return found if len(found) < len(messages) else None
+
+
+def _bridged(messages: Sequence[Message]) -> Sequence[Message] | None:
+    """`messages` with a word of the model's between results and what the user says; None where nothing is."""
+    found: list[Message] = []
+    for message in messages:
+        if isinstance(message, UserMessage) and found and isinstance(found[-1], ToolMessage):
+            found.append(BETWEEN)
+        found.append(message)
+    return found if len(found) > len(messages) else None
 
 
 def _both(first: str | tuple[Content, ...], second: str | tuple[Content, ...]) -> str | tuple[Content, ...]:
