@@ -395,7 +395,7 @@ async def test_what_cannot_be_right_is_refused_at_once(raw):
         """Pretends to be the server's."""
         return ""
 
-    for name in ("a__b", "_a", "a_", "", "ä", "x" * 33, "a b"):
+    for name in ("a__b", "_a", "a_", "", "ä", "x" * 33, "a b", "1c", "-a"):
         with pytest.raises(Misuse, match="server's name"):
             raw(name)
     with pytest.raises(Misuse, match="raw__mine"):

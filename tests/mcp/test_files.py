@@ -27,13 +27,14 @@ def test_the_forms_of_other_hosts_are_read(written, key):
                 "files": {"command": "${PROGRAM}", "args": ["-y", "${env:FOLDER:-.}"], "alwaysAllow": ["read"]},
                 "shop": {"type": "http", "url": "https://shop.example/mcp", "headers": {"Authorization": "${KEY}"}},
                 "My Server!": {"type": "stdio", "command": "x", "treadle": {"trusted": True, "timeout": 5}},
+                "12306-mcp": {"command": "x"},
                 "off": {"command": "x", "disabled": True},
             },
             "inputs": [],
         }
     )
     servers = servers_in(path, env={"PROGRAM": "npx", "KEY": "Bearer sk-secret"})
-    assert [server.name for server in servers] == ["files", "shop", "My_Server"]
+    assert [server.name for server in servers] == ["files", "shop", "My_Server", "mcp_12306-mcp"]
     assert "secret" not in repr(servers)
     assert repr(servers[0]) == "MCPServer('files', 'npx')"
 

@@ -19,7 +19,7 @@ LONGEST: Final = 64
 KEY: Final = "io.treadle/idempotency-key"
 """Under which name a call's `_meta` has the key that is the same whenever the call is made again."""
 
-_SERVER = re.compile(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*")
+_SERVER = re.compile(r"[A-Za-z][A-Za-z0-9-]*(_[A-Za-z0-9-]+)*")
 _LONGEST_SERVER = 32
 
 
@@ -31,8 +31,8 @@ def check_server_name(name: object) -> str:
     """
     if not isinstance(name, str) or not _SERVER.fullmatch(name) or len(name) > _LONGEST_SERVER:
         raise Misuse(
-            f"a server's name has at most {_LONGEST_SERVER} letters, digits, '-' and single '_' in it, as the names of "
-            f"its tools begin with it; it was given {name!r:.100}"
+            f"a server's name begins with a letter, and has at most {_LONGEST_SERVER} letters, digits, '-' and single "
+            f"'_' in it, as the names of its tools begin with it; it was given {name!r:.100}"
         )
     return name
 
@@ -40,6 +40,8 @@ def check_server_name(name: object) -> str:
 def plain_name(name: str) -> str:
     """The nearest name that a server can have, for one that a file gives it."""
     found = "_".join(part for part in re.split(r"[^A-Za-z0-9-]+", name) if part)
+    # Gemini and Kimi refuse each request with a tool whose name begins otherwise.
+    found = f"mcp_{found}" if found and not found[0].isalpha() else found
     return check_server_name(found[:_LONGEST_SERVER].rstrip("_") or name)
 
 
