@@ -291,6 +291,13 @@ def test_the_schema_of_the_answer_is_asked_for_when_no_tool_can_be_called():
         assert model.requests[0].output_schema == expected
 
 
+def test_an_answer_of_a_type_is_asked_for_in_words_unless_somebody_says_so():
+    for options, in_words in (({}, True), ({"output_mode": "native"}, False)):
+        model = ScriptedModel(["1"])
+        assert Agent(TextTools(model), output=int, **options).run_sync("?").output == 1
+        assert model.requests[0].in_words is in_words
+
+
 def test_a_call_that_a_server_refused_to_pass_on_is_read():
     failure = ToolUseFailed("no tools", failed_text='{"name": "look", "arguments": {}}')
     reply = collected(TextTools(ScriptedModel([failure])), ModelRequest([UserMessage("?")], (SPEC,)))[-1]
