@@ -86,6 +86,28 @@ async def test_under_a_name_of_ones_own_it_is_learned(serve):
     assert (result.stop.reason, result.text) == ("max_steps", "So far: page 1.")
 
 
+async def test_a_template_that_counts_no_calls_and_no_results(serve):
+    """That of Ministral 3 and Devstral 2, under whatever name a local server has it."""
+
+    def answer(peer: Any) -> None:
+        messages = json.loads(peer.body)["messages"]
+        said = [one["role"] for one in messages if one["role"] != "tool" and not one.get("tool_calls")]
+        if any(one == next_one for one, next_one in pairwise(said)):
+            told = "conversation roles must alternate user and assistant roles except for tool calls and results."
+            error = {"code": 500, "message": f"Jinja Exception: {told}", "type": "server_error"}
+            return peer.answer("500 Internal Server Error", JSON, json.dumps({"error": error}).encode())
+        message: Any = {"role": "assistant", "content": "So far."}
+        if len(messages) == 1:
+            function = {"name": "look", "arguments": '{"page": 1}'}
+            message |= {"content": "", "tool_calls": [{"id": "aaaaaaaaa", "type": "function", "function": function}]}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return peer.answer("200 OK", JSON, json.dumps({"choices": [choice]}).encode())
+
+    model = OpenAIChatModel("mine", base_url=serve(answer).url, api_key="k", streaming=False)
+    result = await Agent(model, tools=[look], limits=Limits(steps=2)).run("Look.")
+    assert (result.stop.reason, result.text) == ("max_steps", "So far.")
+
+
 async def test_a_run_at_its_limit_is_closed_at_bedrock_too(serve):
     def answer(peer: Any) -> None:
         messages = json.loads(peer.body)["messages"]
@@ -122,9 +144,16 @@ async def test_a_run_that_is_told_what_is_left_of_its_limits(serve):
     assert (await agent.run("Look.")).text == "Done."
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("400 Bad Request", "Conversation roles must alternate user/assistant/user/assistant/..."),
+        ("500 Internal Server Error", "Error: Jinja Exception: Conversation roles must alternate user/assistant/..."),
+    ],
+)
 @pytest.mark.parametrize("more", ["And then?", [Image(b"\x89PNG", media_type="image/png")]])
 @pytest.mark.parametrize("in_text", [True, False])
-async def test_a_conversation_goes_on_after_a_run_that_failed(serve, in_text, more):
+async def test_a_conversation_goes_on_after_a_run_that_failed(serve, in_text, more, status, words):
     """Regression: where a model's template takes turns, the two questions were refused for ever."""
 
     def answer(peer: Any) -> None:
@@ -132,8 +161,7 @@ async def test_a_conversation_goes_on_after_a_run_that_failed(serve, in_text, mo
         if peer.number == 0:
             return peer.answer("503 Service Unavailable", JSON, b"{}")
         if any(one["role"] == next_one["role"] for one, next_one in pairwise(turns)):
-            message = "Conversation roles must alternate user/assistant/user/assistant/..."
-            return peer.answer("400 Bad Request", JSON, json.dumps({"error": {"message": message}}).encode())
+            return peer.answer(status, JSON, json.dumps({"error": {"message": words}}).encode())
         assert "First?" in str(turns[0]["content"])
         choice = {"index": 0, "message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}
         return peer.answer("200 OK", JSON, json.dumps({"choices": [choice]}).encode())
@@ -175,8 +203,11 @@ def test_where_it_is_asked_for_a_word_of_the_model_stands_between(host, model, b
         assert [one["role"] for one in sent] == whole[: len(whole) if last > 2 else last]
     # What is said then stands after what the results hold besides text, and nothing stands twice.
     sent = json.loads(codec.encode(ModelRequest((*RESULTS, UserMessage("more")), run_id="r"), model, False))["messages"]
-    assert [one["role"] for one in sent] == ["user", "assistant", "tool", *between, "user", "user"]
-    assert sent[-1]["content"] == "more"
+    assert [one["role"] for one in sent] == ["user", "assistant", "tool", *between, *["user"] * (1 if bridged else 2)]
+    assert sent[-1]["content"] == ([*sent[-1]["content"][:2], {"type": "text", "text": "more"}] if bridged else "more")
+    two = ModelRequest((UserMessage("one"), UserMessage("two")), run_id="two")
+    texts = [one["content"] for one in json.loads(codec.encode(two, model, False))["messages"]]
+    assert texts == (["one\n\ntwo"] if bridged else ["one", "two"])
 
 
 async def test_a_chat_model_of_mistrals_is_asked_in_that_order_too():

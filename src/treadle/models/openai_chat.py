@@ -160,7 +160,8 @@ class ChatCodec:
     def _group(self, bridged: bool, messages: Sequence[Message]) -> Iterator[Json]:
         """One message as it is; or the results of one step, with what they hold besides text, and what follows them.
 
-        Mistral's models refuse a user's word after a result; where they are asked, one of the model is put between.
+        Mistral's models refuse a user's word after a result, or after another, by the API or by their templates; where
+        they are asked, one of the model is put between, and what the user says in a row is one message.
         """
         besides: list[Json] = []
         said: list[Json] = []
@@ -184,7 +185,7 @@ class ChatCodec:
             said.insert(0, {"role": "user", "content": besides})
         if bridged and said and type(messages[0]) is ToolMessage:
             yield {"role": "assistant", "content": BRIDGE}
-        yield from said
+        yield from [_joined(said)] if bridged and len(said) > 1 else said
 
     def _assistant(self, message: AssistantMessage) -> Json:
         encoded: Json = {"role": "assistant", "content": None}
@@ -280,6 +281,15 @@ class ChatCodec:
 def _same_step(previous: Message, message: Message) -> bool:
     """The results of one step stand together: what they hold besides text comes after all of them."""
     return type(previous) is ToolMessage and type(message) is ToolMessage
+
+
+def _joined(said: Sequence[Json]) -> Json:
+    """What a user says in a row, as one message."""
+    contents = [one["content"] for one in said]
+    if all(isinstance(content, str) for content in contents):
+        return {"role": "user", "content": "\n\n".join(contents)}
+    parts = [[{"type": "text", "text": one}] if isinstance(one, str) else one for one in contents]
+    return {"role": "user", "content": [part for each in parts for part in each]}
 
 
 def _same_turn(previous: Message, message: Message) -> bool:

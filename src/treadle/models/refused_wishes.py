@@ -6,9 +6,9 @@ again with the choice left to the model. And some cannot be told not to think, w
 not tell which they are, on gateways least, and the same model takes at one cloud what it refuses at another: so each is
 asked, and what it refuses is kept in mind.
 
-Templates of open models (Gemma's, Mistral's) and Perplexity refuse a history in which the user speaks twice, as after a
-run that failed; what the user said in a row is one message then. Others refuse a user's word right after results, as
-what a run is told at its limit; one of the model's is put between.
+Templates of open models (Gemma's, Mistral's) and others refuse a history in which the user speaks twice, as after a run
+that failed, or right after results, as where a run is told of its limit. What the user said in a row is one message
+then, and a word of the model's stands after results.
 Source: https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5
 
 Pure but for what is kept of a model. Neighbour: `treadle.models.refused_thinking`, which puts it to use.
@@ -36,13 +36,12 @@ UNSILENCED: Final = re.compile(
     re.IGNORECASE,
 )
 
-# vLLM, LM Studio and others, in the words of the templates; Perplexity.
-UNTURNED: Final = re.compile(r"(?:must|should) alternate", re.IGNORECASE)
-# Converse, of some makers' models; Mistral's models under a name that is none of theirs.
-UNBRIDGED: Final = re.compile(
-    r"tool result blocks cannot be provided in the same turn|unexpected role 'user' after role 'tool'", re.IGNORECASE
+# vLLM, llama.cpp and others in the words of the templates; Perplexity; Mistral; Converse, of some makers' models.
+UNORDERED: Final = re.compile(
+    r"(?:must|should) alternate|unexpected role 'user' after role 'tool'"
+    r"|tool result blocks cannot be provided in the same turn",
+    re.IGNORECASE,
 )
-
 BETWEEN: Final = AssistantMessage((Text(BRIDGE),))
 
 log = logging.getLogger("treadle")
@@ -60,8 +59,7 @@ class RefusedWishes:
         # Which choices, with how much thinking: most of those that cannot be made to call can where they do not think.
         self._untaken: set[tuple[str, str | int | None]] = set()
         self._unsilenced = False
-        self._unturned = False
-        self._unbridged = False
+        self._unordered = False
 
     def granted(self, request: ModelRequest) -> ModelRequest:
         """`request` without the wishes that are known to be refused."""
@@ -72,10 +70,8 @@ class RefusedWishes:
             request = replace(request, usual=replace(usual, tool_choice="auto"))
         if self._is_untaken(request.tool_choice, request):
             request = replace(request, tool_choice="auto")
-        if self._unturned and (messages := _in_turns(request.messages)) is not None:
+        if self._unordered and (messages := _ordered(request.messages)) is not None:
             request = replace(request, messages=messages, passing=0)
-        if self._unbridged and (messages := _bridged(request.messages)) is not None:
-            request = replace(request, messages=messages)
         return request
 
     def without(self, request: ModelRequest, refusal: BadRequest) -> ModelRequest | None:
@@ -89,12 +85,9 @@ class RefusedWishes:
         elif UNSILENCED.search(words):
             self._unsilenced = True
             what = 'cannot be told not to think, and is asked to think little (thinking="low")'
-        elif UNTURNED.search(words):
-            self._unturned = True
-            what = "takes no two messages of the user in a row, and is sent them as one"
-        elif UNBRIDGED.search(words):
-            self._unbridged = True
-            what = "takes no message of the user right after results, and is sent one of its own between them"
+        elif UNORDERED.search(words):
+            self._unordered = True
+            what = "takes no message of the user after another, or after results, and is sent them joined, or apart"
         else:
             return None
         sent = self.granted(request)
@@ -111,26 +104,20 @@ def _kind(choice: str) -> str:
     return choice if choice in ("auto", "none") else "a call"
 
 
-def _in_turns(messages: Sequence[Message]) -> Sequence[Message] | None:
-    """`messages` in which what the user says in a row is one; None where that is so already."""
+def _ordered(messages: Sequence[Message]) -> Sequence[Message] | None:
+    """`messages` in which the user speaks after the model alone, and once; None where that is so already."""
     found: list[Message] = []
+    changed = False
     for message in messages:
         last = found[-1] if found else None
-        if isinstance(message, UserMessage) and isinstance(last, UserMessage):
-            found[-1] = replace(last, content=_both(last.content, message.content))
-        else:
-            found.append(message)
-    return found if len(found) < len(messages) else None
-
-
-def _bridged(messages: Sequence[Message]) -> Sequence[Message] | None:
-    """`messages` with a word of the model's between results and what the user says; None where nothing is."""
-    found: list[Message] = []
-    for message in messages:
-        if isinstance(message, UserMessage) and found and isinstance(found[-1], ToolMessage):
+        if isinstance(message, UserMessage) and isinstance(last, (UserMessage, ToolMessage)):
+            changed = True
+            if isinstance(last, UserMessage):
+                found[-1] = replace(last, content=_both(last.content, message.content))
+                continue
             found.append(BETWEEN)
         found.append(message)
-    return found if len(found) > len(messages) else None
+    return found if changed else None
 
 
 def _both(first: str | tuple[Content, ...], second: str | tuple[Content, ...]) -> str | tuple[Content, ...]:
