@@ -499,3 +499,14 @@ def test_what_is_kept_is_bounded() -> None:
             pass
     assert sum(len(trail.made) for trail in history._trails.values()) <= 10_000
     assert history._trails
+
+
+def test_a_model_that_takes_tools_by_responses_alone_says_how_that_is_spoken() -> None:
+    words = (
+        "Function tools with reasoning_effort are not supported for gpt-5.6-sol in /v1/chat/completions. To use "
+        "function tools, use /v1/responses or set reasoning_effort to 'none'."
+    )
+    error = ChatCodec("azure").error(400, {}, {"error": {"message": words, "type": "invalid_request_error"}})
+    assert isinstance(error, BadRequest)
+    assert words in str(error)
+    assert "OpenAIResponsesModel" in str(error)

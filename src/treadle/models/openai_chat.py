@@ -55,6 +55,9 @@ LONGEST_NAME: Final = 64
 LONGEST_ID: Final = 40
 """The most characters of a call's id that OpenAI takes here; others take more, and nobody less but Mistral."""
 SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
+# OpenAI's models from gpt-5.6 on reason of themselves, and take no tools here then.
+RESPONSES_ONLY: Final = re.compile(r"tools with reasoning_effort are not supported", re.IGNORECASE)
+ELSEWHERE: Final = '(Responses is what "openai:NAME" and OpenAIResponsesModel speak; here it takes thinking="none")'
 
 
 class ChatCodec:
@@ -147,6 +150,8 @@ class ChatCodec:
         if raw := isinstance(metadata, dict) and metadata.get("raw"):
             # OpenRouter says "Provider returned error" and has the provider's own words here.
             words = f"{words}: {raw if isinstance(raw, str) else text_of_error(raw)}"
+        if RESPONSES_ONLY.search(words):
+            words += f" {ELSEWHERE}"
         found = error_for(self.provider, words, status=status, code=code, headers=headers)
         if failed is None or not isinstance(found, BadRequest):
             return found
