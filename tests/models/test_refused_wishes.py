@@ -241,3 +241,34 @@ async def test_another_refusal_of_a_forced_call_is_the_runs_end(serve):
     assert (result.stop.reason, len(said.bodies)) == ("model_error", 1)
     (failed,) = [event for event in result.events if type(event).__name__ == "ModelFailed"]
     assert failed.error.kind == BadRequest("").kind
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+    ],
+)
+@pytest.mark.parametrize("field", ["reasoning", None])
+async def test_behind_a_gateway_too_each_message_of_the_model_has_its_reasoning(serve, words, field):
+    """Regression: a run was lost at its second step, where the reasoning had come in another field, or not at all."""
+    said = Server([("look", {"page": 1}), ("look", {"page": 2}), "Done."], "chat")
+
+    def answer(peer: Any) -> None:
+        messages = [one for one in json.loads(peer.body)["messages"] if one["role"] == "assistant"]
+        if any(not one.get("reasoning_content") for one in messages):
+            said.refused.append(words)
+            peer.answer("400 Bad Request", JSON, json.dumps({"error": {"message": words}}).encode())
+            return
+        told.append([one["reasoning_content"] for one in messages])
+        whole = said.chat(said.said.pop(0))
+        if field:
+            whole["choices"][0]["message"][field] = "hm"
+        peer.answer("200 OK", JSON, json.dumps(whole).encode())
+
+    told: list[Any] = []
+    model = OpenAIChatModel("deepseek/deepseek-v4-pro", base_url=serve(answer).url, api_key="k", streaming=False)
+    assert (await Agent(model, tools=[look]).run("Look.")).text == "Done."
+    thought = "hm" if field else " "
+    assert (told, len(said.refused)) == ([[], [thought], [thought] * 2], 1)

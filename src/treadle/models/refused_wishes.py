@@ -9,6 +9,8 @@ asked, and what it refuses is kept in mind.
 Templates of open models (Gemma's, Mistral's) and others refuse a history in which the user speaks twice, as after a run
 that failed, or right after results, as where a run is told of its limit. What the user said in a row is one message
 then, and a word of the model's stands after results.
+
+Behind gateways, too, DeepSeek and Kimi refuse a history in which the model did not think, or thought in another field.
 Source: https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5
 
 Pure but for what is kept of a model. Neighbour: `treadle.models.refused_thinking`, which puts it to use.
@@ -21,7 +23,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from treadle.kernel.messages import AssistantMessage, Content, Message, Text, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Content, Message, Text, Thinking, ToolMessage, UserMessage
 from treadle.models.errors import BadRequest
 from treadle.models.hosts import BRIDGE
 from treadle.models.port import ModelRequest
@@ -42,6 +44,8 @@ UNORDERED: Final = re.compile(
     r"|tool result blocks cannot be provided in the same turn",
     re.IGNORECASE,
 )
+UNTHOUGHT: Final = re.compile(r"reasoning_content\b.{0,60}(?:must be passed back|is missing)", re.IGNORECASE)
+ECHO: Final = "reasoning_content"
 BETWEEN: Final = AssistantMessage((Text(BRIDGE),))
 
 log = logging.getLogger("treadle")
@@ -60,6 +64,7 @@ class RefusedWishes:
         self._untaken: set[tuple[str, str | int | None]] = set()
         self._unsilenced = False
         self._unordered = False
+        self._unthought = False
 
     def granted(self, request: ModelRequest) -> ModelRequest:
         """`request` without the wishes that are known to be refused."""
@@ -72,6 +77,8 @@ class RefusedWishes:
             request = replace(request, tool_choice="auto")
         if self._unordered and (messages := _ordered(request.messages)) is not None:
             request = replace(request, messages=messages, passing=0)
+        if self._unthought and (messages := _echoed(request.messages)) is not None:
+            request = replace(request, messages=messages)
         return request
 
     def without(self, request: ModelRequest, refusal: BadRequest) -> ModelRequest | None:
@@ -88,6 +95,9 @@ class RefusedWishes:
         elif UNORDERED.search(words):
             self._unordered = True
             what = "takes no message of the user after another, or after results, and is sent them joined, or apart"
+        elif UNTHOUGHT.search(words):
+            self._unthought = True
+            what = f"takes no message of its own without {ECHO}, and is sent a blank one where it thought nothing"
         else:
             return None
         sent = self.granted(request)
@@ -118,6 +128,19 @@ def _ordered(messages: Sequence[Message]) -> Sequence[Message] | None:
             found.append(BETWEEN)
         found.append(message)
     return found if changed else None
+
+
+def _echoed(messages: Sequence[Message]) -> Sequence[Message] | None:
+    """`messages` in which each of the model's has its thinking in that field, or a blank; None where all have."""
+    found: list[Message] = []
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            thought = [part for part in message.content if isinstance(part, Thinking)]
+            if all(part.id != ECHO for part in thought):
+                echo = Thinking("".join(part.text for part in thought) or " ", id=ECHO)
+                message = AssistantMessage((echo, *message.content))
+        found.append(message)
+    return None if all(one is other for one, other in zip(found, messages, strict=True)) else found
 
 
 def _both(first: str | tuple[Content, ...], second: str | tuple[Content, ...]) -> str | tuple[Content, ...]:
