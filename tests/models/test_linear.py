@@ -574,6 +574,7 @@ def test_a_reply_of_any_kind_is_read_in_linear_time(steps, format, unit):
     suffix=st.sampled_from(["", "\nx", "}", ")", "```", "\n"]),
 )
 @among(format="json", prefix="", units="[search(\nsearch: query: ", suffix="")
+@among(format="react", prefix="<tool_call>", units="\ntool: search\nquery: x\n<tool_call>", suffix="")
 def test_a_reply_made_of_any_parts_is_read_in_linear_time(steps, format, prefix, units, suffix):
     # Hypothesis sets a limit of its own for each example.
     sys.setrecursionlimit(100_000)

@@ -366,6 +366,8 @@ class Wrappings:
 
     def _in_format(self, form: Format, text: str, at: int) -> Found | None:
         """The rest of the reply in the format `form`, if it is calls and nothing else."""
+        if self._failures > _MOST_FAILURES:
+            return None  # each looked through the rest, and there may be as many as calls before it
         pieces, _ = form.scanner(self._offer).read(text[at:], 0, True)
         marked = _CALLS.match(text, at) is not None
         found: list[Piece] = []
