@@ -51,8 +51,8 @@ USED_UP: Final = re.compile(
     r"|credit_balance|payment_required|ServiceQuotaExceeded|Arrearage",
     re.IGNORECASE,
 )
-# What llama.cpp says with status 500 of a history that the model's template refuses: it would each time.
-TEMPLATE: Final = re.compile(r"jinja exception|raise_exception", re.IGNORECASE)
+# What llama.cpp says with status 500 of a history whose order the model's template refuses: it would each time.
+TEMPLATE: Final = re.compile(r"roles must alternate", re.IGNORECASE)
 # How AWS names what is wrong with the signature of a request or with who signed it; some of it with status 400.
 SIGNED: Final = re.compile(
     r"\b(?:Expired_?Token|RequestExpired|InvalidSignature|SignatureDoesNotMatch|IncompleteSignature|UnrecognizedClient"
