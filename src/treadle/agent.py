@@ -163,6 +163,7 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output], Misnamed):
             errors=errors,
             deps_type=deps_type,
             telemetry=telemetry,
+            named=isinstance(model, str),
         )
         self._stock = stocked(given, tools, skills, context, output, output_mode, budget)
 

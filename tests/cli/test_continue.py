@@ -29,7 +29,7 @@ def test_the_runs_own_model_goes_on_unless_another_is_named(treadle: Any) -> Non
     treadle("ask", "one", "--model", "script:echo")
     refused = treadle("ask", "--continue", "two words")
     assert refused.code == 2
-    assert "name one with --model" in refused.err
+    assert "Name that model again with --model" in refused.err
 
 
 @pytest.mark.parametrize("words", [["--continue", "nothing"], ["--continue=nothing", "two"]])

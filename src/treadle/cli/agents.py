@@ -6,11 +6,11 @@ from typing import Literal
 import click
 
 from treadle.agent import Agent
-from treadle.cli.choose import ModelChoice, choose, library_model, model_named
+from treadle.cli.choose import ModelChoice, choose, is_of_library, library_model, model_named
 from treadle.cli.configure import Options
 from treadle.cli.failures import in_options
 from treadle.cli.loading import load
-from treadle.cli.next_command import COMMAND_LINE, NextCommand, only_with_agent
+from treadle.cli.next_command import COMMAND_LINE, NextCommand, only_with_agent, only_with_model
 from treadle.cli.servers import servers_of
 from treadle.cli.settings import configured_limits
 from treadle.cli.terminal import set_off, visible
@@ -18,9 +18,12 @@ from treadle.cli.toolset import gather
 from treadle.journal import Journal
 from treadle.kernel.events import Event, RunStarted
 from treadle.kernel.state import RunState
+from treadle.models.names import OFFLINE
 from treadle.models.port import Model
 from treadle.timetravel.forking import as_forked
 from treadle.tools import AgentSkills, Tool
+
+_OWN = "the run's own"
 
 
 def agent_to_ask(
@@ -55,7 +58,8 @@ def agent_to_ask(
         model, choice = _model_of(after, options)
     toolset = gather(options.skill, options.tools, options.sources, model=choice.name)
     agent = Agent(
-        model,
+        # A run says whether the name alone brings its model back.
+        choice.name if is_of_library(choice.name) else model,
         instructions=instructions,
         skills=toolset.skills,
         tools=[*toolset.tools, *servers_of(options.mcp)],
@@ -94,8 +98,8 @@ def agent_to_go_on(
             return agent, choice
         agent = agent._with(lambda config: as_forked(config, events))
         return agent, choice if agent.model.name == choice.name else ModelChoice(agent.model.name, "the fork's own")
-    limits = options.limits(state.limits)
-    if state.phase != "finished" or limits != state.limits:
+    goes_on = state.phase != "finished" or options.limits(state.limits) != state.limits
+    if goes_on:
         _require_no_agent(state.started)
     by_name, folders = _tools(options)
     wanted = state.started.tools
@@ -112,7 +116,9 @@ def agent_to_go_on(
             f"run {state.run_id} uses tools of servers that are not here: {visible(', '.join(sorted(asked)))}. Name "
             "the file that describes them again with --mcp"
         )
-    model, choice = _model_of(state, options)
+    # Of one that has ended the answer is told, for which no model is asked.
+    over = not goes_on and options.model is None
+    model, choice = (OFFLINE, ModelChoice(state.model, _OWN)) if over else _model_of(state, options)
     # Skills in folders come whole: which tools are offered depends on those that are active.
     skills = [one for one in folders if any(tool.name in wanted for tool in one.tools)]
     in_skills = {tool.name for one in skills for tool in one.tools}
@@ -121,10 +127,25 @@ def agent_to_go_on(
 
 
 def _model_of(state: RunState, options: Options) -> tuple[Model, ModelChoice]:
-    """The model that is named, else the run's own."""
-    choice = ModelChoice(state.model, "the run's own")
+    """The model that is named, else the run's own, if its name brings it back.
+
+    An object may have a provider's name, and another address: found by that, it would have what is said sent elsewhere.
+    """
+    choice = ModelChoice(state.model, _OWN)
     if options.model is not None:
         choice = ModelChoice(options.model, "named by --model", named=True)
+    elif only_with_model(state.started):
+        how = "Name that model again with --model"
+        if state.agent != COMMAND_LINE:
+            how = (
+                f"Give the agent that began it ({visible(state.agent)}) with --agent module:name, or name with --model "
+            )
+            how += "NAME a model to which that may be sent"
+        raise click.UsageError(
+            f"run {state.run_id} has a model that is called {visible(state.model)}, and its journal does not say that "
+            "this name brings it back: it may be at another address, such as a gateway's, and what was said would go "
+            f"to the provider of that name. {how}"
+        )
     try:
         # A journal only says which model it was: it must not be able to have a module of any name imported.
         model = model_named(choice.name) if choice.named else library_model(choice.name)

@@ -99,11 +99,10 @@ def model_named(name: str) -> Model:
         MissingKey: its provider needs a key, and there is none.
         click.UsageError: the module cannot be imported, the object is no model, or a package is missing.
     """
-    inner = in_text(name)
-    if inner is not None:
-        return inner.around(model_named(inner.name))
     if is_of_library(name):
         return library_model(name)
+    if (inner := in_text(name)) is not None:
+        return inner.around(model_named(inner.name))
     import click
 
     from treadle.agent import Agent
@@ -126,10 +125,12 @@ def model_named(name: str) -> Model:
 
 def is_of_library(name: str) -> bool:
     """Whether `name` is to be one of the library's names, and not that of an object of one's own."""
+    if (inner := in_text(name)) is not None:
+        return is_of_library(inner.name)
     label = name.partition(":")[0]
     # A folder of one's own may be called like a provider: local/agent.py:model.
     known = is_known(name) and not label.endswith(".py")
-    return in_text(name) is None and (name == OFFLINE or ":" not in name or not _importable(label) or known)
+    return name == OFFLINE or ":" not in name or not _importable(label) or known
 
 
 def library_model(name: str) -> Model:

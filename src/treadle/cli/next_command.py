@@ -10,6 +10,7 @@ from treadle.cli.waiting import Waiting
 from treadle.drivers.approvals import own_lines
 from treadle.journal.addresses import without_password
 from treadle.kernel.events import RunStarted
+from treadle.models.names import OFFLINE
 
 COMMAND_LINE = "treadle"
 """What the command line's own agent is called in journals."""
@@ -52,6 +53,12 @@ class NextCommand:
             return cls(
                 ("--agent", "MODULE:AGENT"), journal_words(journal), remark="MODULE:AGENT is the agent that began it"
             )
+        if only_with_model(started):
+            if started.agent != COMMAND_LINE:
+                remark = "MODULE:AGENT is the agent that began it; --model NAME goes on with another model"
+                return cls(("--agent", "MODULE:AGENT"), journal_words(journal), remark=remark)
+            remark = "MODEL is the one that --model named; add --tools, --skill and --mcp as it was begun"
+            return cls(("--model", "MODEL"), journal_words(journal), remark=remark)
         return cls(
             (),
             journal_words(journal),
@@ -99,3 +106,8 @@ def only_with_agent(started: RunStarted) -> bool:
     own = [f"ask {name} (its own)" for name in started.tools]
     # Those of agents below come with the tools that they are.
     return any(not line.startswith(tuple(own)) for line in own_lines((*started.rules, *started.hooks)))
+
+
+def only_with_model(started: RunStarted) -> bool:
+    """Whether a run only goes on with a model that is named for it, as its name need not bring its own back."""
+    return not started.named and started.model != OFFLINE

@@ -204,7 +204,8 @@ def model_named(name: str) -> Model:
 class Configuration:
     """An agent, as runs see it. See `treadle.Agent` for what the fields mean.
 
-    `redact` is that of the journal that has what is replayed, where the runs themselves are kept in none.
+    `redact` is that of the journal that has what is replayed, where the runs themselves are kept in none. `named`:
+    was the model given by its name?
     """
 
     model: Model
@@ -241,6 +242,7 @@ class Configuration:
     servers: tuple[ToolServer, ...] = ()
     telemetry: Observer | None = None
     redact: Redact | None = None
+    named: bool = False
 
     def system(self, instructions: str | None, output: AnswerType | None) -> list[Message]:
         """The system message of `instructions`, with those of the skills and of the type of the answer."""

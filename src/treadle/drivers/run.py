@@ -1,7 +1,6 @@
 """Run: one run as it is being driven: its state, its events, and the requests that follow from them.
 
-It does no waiting itself, but for the journal. `drive.py` carries its commands out with asyncio; a person can do the
-same by hand:
+It does no waiting itself, but for the journal. `drive.py` carries its commands out with asyncio; by hand it is:
 
     run = agent.start("What is 6 times 7?")
     while command := run.next():
@@ -344,6 +343,7 @@ class Run:
                 foreign_skills=config.skills.foreign(messages),
                 asked=tuple(asked),
                 nonce=nonce,
+                named=config.named,
                 at=self.clock.now() if at is None else at,
             )
         )

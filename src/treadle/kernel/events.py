@@ -57,7 +57,7 @@ class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, 
 
 
 class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
-    """A run began: with these messages, under these limits, offering these tools.
+    """A run began: with these messages, under these limits, offering these tools; with `model` by that name if `named`.
 
     `polling` are tools for which calling again is progress, `writes` those that say that they change something;
     `tool_tokens` estimates what tools take of each request; `watch`: is progress watched? `format`: the form's version.
@@ -94,6 +94,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     foreign_skills: tuple[str, ...] = ()
     asked: tuple[int, ...] = ()
     nonce: int = 0
+    named: bool = False
 
 
 class Reserve(Struct, frozen=True, gc=False):

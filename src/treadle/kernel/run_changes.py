@@ -152,14 +152,14 @@ def run_forked(state: RunState, event: events.RunForked) -> Changes:
     """It is taken up as another run, of its own: what it took so far counts, and is paid."""
     take_up = taken_up_again if state.phase == "finished" else run_resumed
     state = _with_taken(state, event)
-    changes, taken = take_up(state, events.RunResumed(event.limits, at=event.at)), state.accounts
-    steps = len(state.steps) + taken.sub_steps
-    shared = Spent(steps, taken.usage, taken.cost, taken.tool_calls, taken.unpriced, taken.presumed)
+    changes, had = take_up(state, events.RunResumed(event.limits, at=event.at)), state.accounts
+    shared = Spent(len(state.steps) + had.sub_steps, had.usage, had.cost, had.tool_calls, had.unpriced, had.presumed)
+    begun = replace(state.started, model=event.model, named=event.named) if event.model else state.started
     if event.instructions is not None:
         messages = Log(instructed(changes.get("messages", state.messages), event.instructions))
         changes |= {"messages": messages, "size": RequestSize(state.tool_tokens, ratios=state.size.ratios)}
     return changes | {
-        "started": replace(state.started, run_id=event.run_id, model=event.model or state.model, parent=None),
+        "started": replace(begun, run_id=event.run_id, parent=None),
         "accounts": replace(changes["accounts"], shared=shared),
     }
 
@@ -167,8 +167,7 @@ def run_forked(state: RunState, event: events.RunForked) -> Changes:
 def _with_taken(state: RunState, event: events.RunForked) -> RunState:
     """`state` with what runs below took for calls whose results are not those of the run that is forked."""
     for call_id, spent in event.taken.items():
-        record = None if state.step is None else state.step.calls.find(call_id)
-        if state.step is None or record is None:
+        if state.step is None or (record := state.step.calls.find(call_id)) is None:
             raise IllegalEvent(f"RunForked names call {call_id!r}, but no such call is under way (run {state.run_id})")
         changes, record = charged(state, record, spent)
         state = replace(state, step=replace(state.step, calls=state.step.calls.put(record)), **changes)

@@ -99,7 +99,7 @@ class Anew:
             one_step=recorded.one_step,
             asked=[place + further for place in recorded.asked],
         )
-        whose = {name: getattr(recorded, name) for name in ("user", "conversation", "origin", "nonce", "at")}
+        whose = {name: getattr(recorded, name) for name in ("user", "conversation", "origin", "nonce", "named", "at")}
         return replace(scratch.state.started, **whose)
 
     def follow(self, event: Event) -> None:

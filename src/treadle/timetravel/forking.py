@@ -121,7 +121,8 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
         model = model or cut.state.model
     tell_lifted(run_id, cut.state.limits, asked.limits)
     limits = asked.limits or (cut.state.limits if cut.again else None)
-    told, again, named = _told(config, cut.state, asked.instructions), len(cut.again), _is_named(asked, events, model)
+    told, again = _told(config, cut.state, asked.instructions), len(cut.again)
+    named = bool(model) and _is_named(asked, model, source, cut.state)
     own: list[Event] = [
         RunForked(run_id, model, limits, dict(cut.taken), asked.origin, told, again, named, at=now, by=asked.by),
         *[msgspec.structs.replace(event, at=now) for event in cut.again],
@@ -209,17 +210,20 @@ def with_model(config: Configuration, model: str | Model | None) -> Configuratio
         mode = output.chosen or profile_of(chosen).output_mode(bool(tools or config.servers))
         output = dataclasses.replace(answer_type(output.kind, mode, tools), chosen=output.chosen)
         specs = (*[said(one) for one in tools.values()], *([] if output.tool is None else [output.tool]))
-    other = dataclasses.replace(config, model=chosen, context=context, output=output, specs=specs).counted()
+    named = isinstance(model, str)
+    other = dataclasses.replace(
+        config, model=chosen, named=named, context=context, output=output, specs=specs
+    ).counted()
     check_takes_tools(other)
     check_limits(other, other.limits)
     return other
 
 
-def _is_named(asked: Forked, events: Sequence[Event], model: str) -> bool:
-    """Whether the model of a fork is had by its name, as it was given now, or to the fork that is forked."""
+def _is_named(asked: Forked, model: str, *states: RunState) -> bool:
+    """Whether the model of a fork is had by its name, as it was given now, or to those of `states` that have it."""
     if asked.model is not None:
         return isinstance(asked.model, str)
-    return any(isinstance(one, RunForked) and one.named and one.model == model for one in events)
+    return all([state.started.named for state in states if state.model == model])
 
 
 def as_forked(config: Configuration, events: Sequence[Event]) -> Configuration:
