@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from treadle.drivers.configuration import Configuration
+from treadle.drivers.listing import with_listed
 from treadle.drivers.reading import reading
 from treadle.drivers.request import request_of
 from treadle.kernel.errors import Misuse
@@ -71,7 +72,7 @@ def inside(events: Sequence[Event], whole: RunState, at: int, config: Configurat
             tool_choice=request.tool_choice,
             settings=fields(request.settings),
             output_schema=None if request.in_words else request.output_schema,
-            model=moment.state.model,
+            model=moment.prepared.model or moment.state.model,
         ),
         changed=_changed(before, request),
         decision=_decision(moment.prepared, moment.state),
@@ -88,7 +89,9 @@ def _request(state: RunState, config: Configuration | None) -> tuple[ModelReques
     prepared = state.prepared
     if prepared is None:
         raise Misuse(f"run {state.run_id} has no step prepared")
-    known = config is not None and all(one in config.tools for one in prepared.tools or state.started.tools)
+    config = None if config is None else with_listed(config, state.stock.now)
+    names = [*(prepared.tools or state.started.tools), *[one.name for one in state.stock.now]]
+    known = config is not None and all(one in config.tools for one in names)
     given = reading(config if config is not None and known else _nobody(config), state.messages, state.started.tools)
     if not known:
         # Without its agent nobody knows the tools; the event names those that were chosen.

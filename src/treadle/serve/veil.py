@@ -37,9 +37,10 @@ WORDS: Final = "the model could not be asked"
 """What stands in the place of a provider's words."""
 
 NOT_SHOWN: Final = "(not shown)"
-"""What stands in the place of the instructions, and of what a tool is given back with an answer. Something has to: an
-edit of the context names the messages that it replaces by their places, and only a call that is given something back is
-taken up by an answer; whoever folds the events refuses what does not fit."""
+"""What stands in the place of the instructions, of what a tool is given back with an answer, and of what a server says
+of its tools. Something has to: an edit of the context names the messages that it replaces by their places, only a call
+that is given something back is taken up by an answer, and no tool is made without a description; whoever folds the
+events refuses what does not fit."""
 
 _NO_SUMMARY: Final = re.compile(r"(no summary: [a-z_]+): .*", re.DOTALL)
 """Why there is no summary: the kind of what went wrong, and what the provider said."""
@@ -127,7 +128,8 @@ def _undescribed(tool: Tool) -> Tool:
 
 def _named(tool: ListedTool) -> ListedTool:
     """A tool of a server without what the server says of it."""
-    return ListedTool(tool.name, tool.server, tool.remote, "", {}, effect=tool.effect, says_effect=tool.says_effect)
+    shown, takes = (tool.name, tool.server, tool.remote, NOT_SHOWN), {"type": "object"}
+    return ListedTool(*shown, takes, effect=tool.effect, says_effect=tool.says_effect)
 
 
 def _word(detail: str) -> str:
