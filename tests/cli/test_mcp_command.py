@@ -111,7 +111,7 @@ def test_a_call_that_was_served_is_listed_and_shown_as_what_it_is(treadle: Any) 
 
 def test_a_call_that_was_served_and_is_approved_here_is_done(treadle: Any) -> None:
     called_over_mcp(treadle, "pay", amount=5)
-    done = treadle("approve", "last", "--tools", "served:add", "--tools", "served:pay", "--model", "offline")
+    done = treadle("approve", "last", "--tools", "served:add", "--tools", "served:pay")
     assert done.code == 0, done.err
     (line,) = json.loads(treadle("runs", "--json").out)
     assert (line["status"], line["stop"]["reason"]) == ("finished", "answered")

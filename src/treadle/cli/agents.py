@@ -15,6 +15,7 @@ from treadle.cli.servers import servers_of
 from treadle.cli.settings import configured_limits
 from treadle.cli.terminal import set_off, visible
 from treadle.cli.toolset import gather
+from treadle.drivers.drive import CALLED
 from treadle.journal import Journal
 from treadle.kernel.events import Event, RunStarted
 from treadle.kernel.state import RunState
@@ -116,9 +117,9 @@ def agent_to_go_on(
             f"run {state.run_id} uses tools of servers that are not here: {visible(', '.join(sorted(asked)))}. Name "
             "the file that describes them again with --mcp"
         )
-    # Of one that has ended the answer is told, for which no model is asked.
-    over = not goes_on and options.model is None
-    model, choice = (OFFLINE, ModelChoice(state.model, _OWN)) if over else _model_of(state, options)
+    # Of one that has ended the answer is told, and one that is a single call of a tool ends with that.
+    none_asked = (not goes_on or state.started.origin == CALLED) and options.model is None
+    model, choice = (OFFLINE, ModelChoice(state.model, _OWN)) if none_asked else _model_of(state, options)
     # Skills in folders come whole: which tools are offered depends on those that are active.
     skills = [one for one in folders if any(tool.name in wanted for tool in one.tools)]
     in_skills = {tool.name for one in skills for tool in one.tools}

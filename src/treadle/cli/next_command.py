@@ -8,6 +8,7 @@ from treadle.cli.choose import ModelChoice
 from treadle.cli.configure import Options
 from treadle.cli.waiting import Waiting
 from treadle.drivers.approvals import own_lines
+from treadle.drivers.drive import CALLED
 from treadle.journal.addresses import without_password
 from treadle.kernel.events import RunStarted
 from treadle.models.names import OFFLINE
@@ -110,4 +111,4 @@ def only_with_agent(started: RunStarted) -> bool:
 
 def only_with_model(started: RunStarted) -> bool:
     """Whether a run only goes on with a model that is named for it, as its name need not bring its own back."""
-    return not started.named and started.model != OFFLINE
+    return not (started.named or started.model == OFFLINE or started.origin == CALLED)
