@@ -12,6 +12,7 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.listing import with_listed
 from treadle.drivers.reading import reading
 from treadle.drivers.request import request_of
+from treadle.drivers.watching import asked_in
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ApprovalDecided, ApprovalRequested, Event, ModelFailed, StepPrepared
 from treadle.kernel.fold import fold
@@ -72,7 +73,7 @@ def inside(events: Sequence[Event], whole: RunState, at: int, config: Configurat
             tool_choice=request.tool_choice,
             settings=fields(request.settings),
             output_schema=None if request.in_words else request.output_schema,
-            model=moment.prepared.model or moment.state.model,
+            model=asked_in(moment.state),
         ),
         changed=_changed(before, request),
         decision=_decision(moment.prepared, moment.state),

@@ -181,10 +181,15 @@ class EventStream(Response):
         self._sent = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends the events until there are no more, or the client has gone."""
+        """Sends the events until there are no more, or the client has gone; whoever asks by HEAD is sent none."""
         whole = False
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            if scope["method"] == "HEAD":
+                # An answer that stayed open would hold up what the client asks next on the connection.
+                whole = True
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                return
             async with anyio.create_task_group() as group:
                 group.start_soon(self._listen, receive, send, group.cancel_scope)
                 async with aclosing(self._chunks) as chunks:
