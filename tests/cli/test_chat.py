@@ -29,6 +29,14 @@ def test_lines_from_a_pipe_are_one_conversation(treadle: Any) -> None:
     assert (done.code, done.out) == (0, "1: one\n2: two\n")
 
 
+def test_a_quiet_chat_says_why_there_is_no_answer(treadle: Any) -> None:
+    """There was nothing at all: no answer, and no word of the key that is not valid."""
+    assert treadle("chat", "--model", "script:answers", "--quiet", input="one\n").err == ""
+    done = treadle("chat", "--model", "script:fails", "--tools", "script:look", "--quiet", input="one\n")
+    assert done.code == 5
+    assert "the key is not valid" in done.err
+
+
 def test_what_can_be_said_beside_questions(treadle: Any) -> None:
     said = "/why\n/tools\none\n/why\n/bogus\n/save\n/save talk.json\n/help\n/exit\nnot asked\n"
     done = treadle("chat", "--model", "script:echo", "--tools", "script:look", input=said)

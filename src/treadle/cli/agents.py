@@ -141,11 +141,11 @@ def _model_of(state: RunState, options: Options) -> tuple[Model, ModelChoice]:
             how = (
                 f"Give the agent that began it ({visible(state.agent)}) with --agent module:name, or name with --model "
             )
-            how += "NAME a model to which that may be sent"
+            how += "NAME a model to which the conversation may be sent"
         raise click.UsageError(
             f"run {state.run_id} has a model that is called {visible(state.model)}, and its journal does not say that "
-            "this name brings it back: it may be at another address, such as a gateway's, and what was said would go "
-            f"to the provider of that name. {how}"
+            "this name brings it back: it may be one of your program's, or at another address, such as a gateway's. "
+            f"Nothing is sent where the name alone would lead. {how}"
         )
     try:
         # A journal only says which model it was: it must not be able to have a module of any name imported.

@@ -56,7 +56,7 @@ LEAVING = ("exit", "quit")
 @click.option("--save", metavar="FILE", type=click.Path(), help="Save the conversation after every answer.")
 @click.option("--no-journal", is_flag=True, help="Keep no record of the runs.")
 @click.option("--trace", "tracing", is_flag=True, help="Show perceive, think and act on standard error.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the answers.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the answers, and why there is none.")
 def chat(
     options: Options,
     instructions: str | None,
@@ -256,6 +256,6 @@ class Chat:
             return None
         self.last = result
         answer.end(result)
-        if not (self.quiet or result.pending):
+        if not ((self.quiet and result.finished) or result.pending):
             closing(result, self._waiting(result), self.agent.tools, self.then)
         return result
