@@ -136,6 +136,26 @@ def test_a_packed_file_has_footers_too(tmp_path: Path) -> None:
     assert check(catalog, catalog.source("f"), bounds=QUICK).problems == ()
 
 
+@pytest.mark.parametrize("text", ["", "totals: [Summe], ", "encoding: cp1252, ", "ruled: true, ", "encoding: utf-16, "])
+@pytest.mark.parametrize("where", [30, 500, 900, -30])
+def test_a_packed_file_that_is_damaged_is_told_as_that(tmp_path: Path, text: str, where: int) -> None:
+    """An export that is still being written ended the check of all, where its text was copied or looked at first."""
+    chance = Random(0)
+    rows = "".join(f"{chance.randint(1000, 9999)};x;{chance.randint(0, 9999)},00;EUR\n" for _ in range(400))
+    packed = gzip.compress((NAMES + rows).encode("utf-16" if "utf-16" in text else "utf-8"))
+    (tmp_path / "f.csv.gz").write_bytes(packed[:where])
+    yaml = tmp_path / "sources.yaml"
+    yaml.write_text(
+        f"sources: {{f: {{kind: csv, path: f.csv.gz, text: {{{text}delimiter: ';', decimal: ','}}, "
+        f"dimensions: {{konto: {{}}}}, measures: {{amount: {{column: Betrag}}}}}}}}"
+    )
+    catalog = Catalog.load(yaml)
+    (problem,) = check(catalog, catalog.source("f"), bounds=QUICK).problems
+    assert problem.startswith("source 'f': ") and re.search(
+        r"cannot be unpacked: Compressed file ended|end of GZIP", problem
+    )
+
+
 @pytest.mark.parametrize("seed", range(deep(8)))
 def test_footers_anywhere_take_no_row_with_them(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)

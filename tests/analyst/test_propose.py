@@ -1,6 +1,9 @@
 """Proposals: what each column is taken for, and that what is proposed can be read and asked at once."""
 
+import gzip
+import zipfile
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,14 @@ from treadle.analyst import AnalystError, Bounds, Catalog, QueryRequest, check, 
 from treadle.analyst.asking.columns import guess
 
 QUICK = Bounds(threads=1, seconds=60)
+
+
+def zipped(name: str) -> bytes:
+    written = BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        archive.writestr(name, "x")
+    return written.getvalue()
+
 
 GUESSES = [
     # name, type, values, role, format, type, decimals
@@ -130,6 +141,41 @@ def test_what_cannot_be_proposed_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / "x.docx").write_text("x")
     with pytest.raises(AnalystError, match=r"ending is not that|does not exist"):
         propose(tmp_path / name)
+
+
+NO_TEXTS = {
+    "page.csv": (b"\xef\xbb\xbf <!DOCTYPE html><html><body>Sign in</body></html>", r"a web page.* export the table"),
+    "list.txt": (gzip.compress(b"konto;betrag\n1;2,50\n"), r"packed by gzip: let its name end in \.gz"),
+    "list.csv": (b"%PDF-1.4\n%\xe2\xe3", "a PDF: export the table"),
+    "old.csv": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an older Excel file, or one with a password: save it"),
+    "report.zip": (zipped("list.csv"), r"a packed file \(\.zip\): unpack it"),
+    "sheet.csv": (zipped("xl/workbook.xml"), r"an Excel file: let its name end in \.xlsx"),
+    "sheet.xls": (zipped("xl/workbook.xml"), r"an Excel file: let its name end in \.xlsx"),
+    "cut.csv": (b"PK\x03\x04 cut", "a packed file that cannot be opened: look whether all of it is there"),
+    "~$sheet.xlsx": (b"\x05Sarah" + bytes(159), r"no data: Excel keeps it while sheet\.xlsx is open"),
+    "x.dat": (b"konto;betrag\n1;2,50\n", r"ending is not that.* let that of text.* be \.csv"),
+}
+
+
+@pytest.mark.parametrize("name", NO_TEXTS)
+def test_what_is_no_table_of_text_is_told_with_what_to_do(tmp_path: Path, name: str) -> None:
+    """A packed file under the name of text was proposed as a column of signs that nobody can read."""
+    content, told = NO_TEXTS[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(AnalystError, match=told):
+        propose(tmp_path / name, QUICK)
+
+
+@pytest.mark.parametrize("name", ["\U0001f600", "\U00020bb7 \u00e4", 'a"b\\c', "Z\u00fcrich", "\u2028x", "0123"])
+def test_a_file_and_a_column_of_any_name_can_be_read_as_proposed(tmp_path: Path, name: str) -> None:
+    """JSON writes a sign of more than 16 bits as a pair, which YAML took for two signs that no file name can have."""
+    file = tmp_path / f"{name}.csv"
+    file.write_text(f"k\t{name.replace(chr(34), '')}\nx\t1.50\n", encoding="utf-8")
+    (proposal,) = propose(file, QUICK)
+    (tmp_path / "sources.yaml").write_text(declaration([(file, proposal)], tmp_path), encoding="utf-8")
+    catalog = Catalog.load(tmp_path / "sources.yaml")
+    (source,) = catalog.sources.values()
+    assert query(catalog, QueryRequest(source=source.name), bounds=QUICK).source_rows == 1
 
 
 def test_check_tells_all_that_is_wrong(make: Any, tmp_path: Path) -> None:

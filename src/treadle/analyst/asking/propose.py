@@ -34,14 +34,15 @@ from treadle.analyst.asking.doubts import (
 )
 from treadle.analyst.asking.footers import footers_of, without_short_lines
 from treadle.analyst.asking.footing import adds_up, has_nothing, has_unmarked, no_coincidence, told_apart, usual_marks
+from treadle.analyst.asking.kinds import kind_of
 from treadle.analyst.asking.text_format import any_text, number_signs, side_by_side, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError, HeldRows
 from treadle.analyst.declared.formats import parse_format
-from treadle.analyst.declared.place import Place, no_file
+from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import UNKNOWN, Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.ctrl_c import ctrl_c
-from treadle.analyst.reading.excel import other_kind, sheet_names, sheet_of, sheet_rows
+from treadle.analyst.reading.excel import sheet_names, sheet_of, sheet_rows
 from treadle.analyst.reading.number_spelling import SIGNS
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
@@ -51,12 +52,6 @@ from treadle.analyst.remote.opening import open_table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import cast, quoted
 
-_KINDS: dict[str, Kind] = {
-    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json",
-    ".jsonl": "json", ".ndjson": "json", ".duckdb": "duckdb", ".ddb": "duckdb", ".sqlite": "sqlite",
-    ".sqlite3": "sqlite", ".db": "sqlite", ".xlsx": "xlsx", ".xlsm": "xlsx",
-}  # fmt: skip
-_OTHER_SHEETS = (".xls", ".xlsb", ".ods")
 _ROWS = 10_000
 
 
@@ -92,18 +87,7 @@ def propose(file: str | Path, bounds: Bounds | None = None, *, decimal: str | No
         AnalystError: the file is of no kind that is known by its ending, or cannot be read.
     """
     file = Path(file)
-    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
-    ending = suffixes[-1] if suffixes else ""
-    kind = _KINDS.get(ending)
-    if ending in _OTHER_SHEETS and file.is_file() and (other := other_kind(file)):
-        # Programs write text with tabs under the name of a sheet, so that Excel opens it.
-        if not other.startswith("text"):
-            raise AnalystError(f"{file} is {other}: save it as .xlsx (Excel Workbook), or as CSV")
-        kind = "csv"
-    if kind is None:
-        raise AnalystError(f"{file}: its ending is not that of a kind of source; there are: {', '.join(_KINDS)}")
-    if not file.is_file():
-        raise AnalystError(f"{file} {no_file(file)}")
+    kind = kind_of(file)
     text = text_format(file) if kind == "csv" else TextFormat()
     name = _name(file.name.split(".")[0])
     tables = _tables(file, kind) if kind in ("duckdb", "sqlite", "xlsx") else [""]

@@ -3,9 +3,11 @@
 import codecs
 import csv
 import gzip
+import io
+import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 _HEAD = 1 << 20
 # One sign in so many is a delimiter, a digit or a line break at least, of which UTF-16 has a byte that is zero.
@@ -14,7 +16,7 @@ _PLAIN = 10
 
 def beginning(file: Path) -> bytes:
     """Returns the first bytes of a file, unpacked: all that it has up to `_HEAD`."""
-    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
+    with in_bytes(file) as opened:
         return opened.read(_HEAD)
 
 
@@ -40,9 +42,35 @@ def looks_like(head: bytes) -> str:
 
 def opener(file: Path) -> Callable[[str], Any]:
     """What opens a text file, gzipped or not, in a given encoding."""
-    if file.suffix == ".gz":
-        return lambda encoding: gzip.open(file, "rt", encoding=encoding, newline="")
-    return lambda encoding: file.open(encoding=encoding, newline="")
+    return lambda encoding: io.TextIOWrapper(in_bytes(file), encoding=encoding, newline="")
+
+
+def in_bytes(file: Path) -> IO[bytes]:
+    """Opens a file, gzipped or not, to read its bytes; that it cannot be unpacked is an OSError as others are."""
+    return _Packed(file) if file.suffix == ".gz" else file.open("rb")
+
+
+class _Packed(gzip.GzipFile):
+    """A packed file, of which a part may be gone, as of one that is still being written or was damaged on its way."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Returns so many bytes, or all that are left."""
+        try:
+            return super().read(size)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise self._told(error) from error
+
+    def read1(self, size: int = -1) -> bytes:
+        """Returns up to so many bytes."""
+        try:
+            return super().read1(size)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise self._told(error) from error
+
+    def _told(self, error: Exception) -> OSError:
+        return OSError(
+            f"{Path(str(self.name)).name} cannot be unpacked: {error}; look whether all of the file is there"
+        )
 
 
 def quoting(quotes: bool) -> Literal[0, 3]:

@@ -124,7 +124,10 @@ def _reading(file: Path, told: str) -> Iterator[Any]:
     except calamine.WorksheetNotFound as error:
         raise AnalystError(f"{told}: {file.name} names the sheet {error}, but has no table of cells for it") from error
     except (calamine.CalamineError, calamine.ZipError, calamine.XmlError, OSError) as error:
-        raise AnalystError(f"{told}: {file.name} cannot be read as an Excel file: {error}") from error
+        raise AnalystError(
+            f"{told}: {file.name} cannot be read as an Excel file: {error}; look whether all of it is there, and save it "
+            f"as .xlsx (Excel Workbook) with a program that opens it"
+        ) from error
 
 
 def _header(cells: Sequence[Any], file: Path, told: str) -> list[str]:

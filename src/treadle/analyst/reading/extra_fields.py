@@ -7,8 +7,6 @@ Read by the names, 12,50 would be 12. The engine leaves out empty fields at the 
 more than others; so a file that has any is read once more, where it is told to leave out none.
 """
 
-import gzip
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from msgspec import Struct
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.amounts import BLANKS
+from treadle.analyst.reading.encodings import in_bytes
 from treadle.analyst.reading.faults import HELD_DELIMITER
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
@@ -120,14 +119,14 @@ def _ends_open(session: Session, file: Path, delimiter: str, encoding: str) -> b
     ends = [f"{delimiter}{end}".encode(one) for one in encodings for end in "\r\n"]
     tail = b""
     try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
+        with in_bytes(file) as opened:
             while piece := opened.read(_PIECE):
                 session.check()
                 piece = tail + piece
                 if any(end in piece for end in ends):
                     return True
                 tail = piece[-_LONGEST_END:]
-    except (OSError, EOFError, zlib.error):
+    except OSError:
         # What is wrong with it is told by whoever reads the rows.
         return True
     return tail.endswith(signs)

@@ -11,7 +11,6 @@ totals are left out of a copy of the file, where an empty line takes the place o
 
 import csv
 import re
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from treadle.analyst.sql.terms import scan
 
 _CHECKED = 10_000
 _WORD = re.compile(r"[^\W\d_]+")
-_NOT_READ = (OSError, EOFError, UnicodeError, csv.Error, zlib.error)
+_NOT_READ = (OSError, UnicodeError, csv.Error)
 
 
 class Line(Struct, frozen=True):

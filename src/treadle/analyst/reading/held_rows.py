@@ -11,9 +11,7 @@ looked at.
 """
 
 import csv
-import gzip
 import re
-import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +19,7 @@ from typing import Any
 
 from treadle.analyst.declared.errors import AnalystError, HeldRows
 from treadle.analyst.declared.source import Source
-from treadle.analyst.reading.encodings import opener
+from treadle.analyst.reading.encodings import in_bytes, opener
 from treadle.analyst.reading.extra_fields import Head
 from treadle.analyst.reading.session import Session
 from treadle.analyst.sql.lazy import exp
@@ -227,7 +225,7 @@ def _pieces(session: Session, file: Path, encoding: str, end: bytes) -> Iterator
                     yield piece[:cut]
                 elif len(tail) > _LONGEST:
                     return
-    except (OSError, EOFError, UnicodeError, zlib.error):
+    except (OSError, UnicodeError):
         # What is wrong with it is told by whoever reads the rows.
         return
     if tail:
@@ -236,6 +234,4 @@ def _pieces(session: Session, file: Path, encoding: str, end: bytes) -> Iterator
 
 def _opened(file: Path, encoding: str) -> Any:
     """The file as text if it is of two bytes a sign, else as bytes."""
-    if encoding == "utf-16":
-        return opener(file)(encoding)
-    return gzip.open(file) if file.suffix == ".gz" else file.open("rb")
+    return opener(file)(encoding) if encoding == "utf-16" else in_bytes(file)

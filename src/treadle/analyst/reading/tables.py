@@ -62,7 +62,10 @@ def read_with(read: Reader, session: Session, source: Source, demand: Demand) ->
                 argument="source",
                 given=column,
             )
-    table = read(session, source, demand)
+    try:
+        table = read(session, source, demand)
+    except OSError as error:
+        raise AnalystError(f"source {source.name!r}: its data cannot be read: {error.strerror or error}") from error
     for column in demand.columns:
         if column not in table.columns:
             near = nearest(column, table.columns)
