@@ -507,7 +507,21 @@ def test_debit_and_credit_that_no_sign_tells_are_asked_about(
 
 @pytest.mark.parametrize(
     ("name", "mark", "says"),
-    [("SHKZG", "H", True), ("D/C", "C", True), ("Sens", "C", True), ("SHKZG", "S", False), ("Status", "C", False)],
+    [
+        ("SHKZG", "H", True),
+        ("D/C", "C", True),
+        ("Sens", "C", True),
+        ("SHKZG", "S", False),
+        ("Status", "C", False),
+        ("Soll/Haben-Kennzeichen", "H", True),
+        ("Debit or Credit", "C", True),
+        ("Credit Ind.", "C", True),
+        ("SollHabenKz", "H", True),
+        ("Credit rating", "C", False),
+        ("Debitor", "H", False),
+        ("Credit control area", "C", False),
+        ("Accreditation", "C", False),
+    ],
 )
 def test_credit_alone_is_asked_about_under_a_name_that_says_so(
     tmp_path: Path, name: str, mark: str, says: bool
@@ -516,6 +530,69 @@ def test_credit_alone_is_asked_about_under_a_name_that_says_so(
     questions = Proposed(tmp_path, f"BUKRS;{name};DMBTR\n1000;{mark};10,50\n1000;{mark};4,25\n").questions
     told = f"{name} has {mark}, and no amount has a sign: if that is credit, it is added up as if it were debit"
     assert [question.startswith(told) for question in questions] == [True] * says
+
+
+def test_a_column_of_plus_and_minus_is_asked_about(tmp_path: Path) -> None:
+    """The amounts beside it were added up as if all had a plus."""
+    (question,) = Proposed(tmp_path, "konto;VZ;betrag\na;+;10,50\nb;-;20,50\n").questions
+    assert question.startswith("VZ has + and -, and no amount has a sign")
+    assert "the amounts of -" in question
+
+
+LINES = "k;name;betrag;saldo\na;x;10,50;1,00\nb;y;(1,00);2,00\nc;z;2,00-;3,00\nd;x;1.000,00;4,00\n"
+
+
+@pytest.mark.parametrize(
+    ("last", "asked"),
+    [
+        (";Kontrollsumme;1.007,50;10,00", ["totals: [kontrollsumme]"]),
+        (";Razem;1.007,50;", ["totals: [razem]"]),
+        ("9999;;1.007,50;10,00", ["take it out of the file"]),
+        (";Kontrollsumme;1.007,51;10,00", []),
+        ("e;z;-1.007,50;-10,00", []),
+        ("e;z;0,00;0,00", []),
+    ],
+)
+def test_a_last_line_that_adds_up_all_others_is_asked_about(tmp_path: Path, last: str, asked: list[str]) -> None:
+    """With a word that is none of the usual ones it counted as a row, without a word."""
+    found = Proposed(tmp_path, f"{LINES}{last}\n").questions
+    questions = [question for question in found if "adds up all others" in question]
+    assert [asked[0] in question for question in questions] == [True] * len(asked)
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"),
+    [
+        ("1,25E+03", "plain numbers"),
+        ("12,5 %", "plain numbers"),
+        ("1.2K", "plain numbers"),
+        ("'12.50", "plain numbers"),
+    ],
+)
+def test_amounts_that_are_dressed_up_are_asked_about(tmp_path: Path, amount: str, told: str) -> None:
+    (question,) = Proposed(tmp_path, f"k;amount\na;{amount}\n").questions
+    assert question.startswith(f"amount has text such as {amount}, which is not added up")
+    assert told in question
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("konto^betrag\n1^2.50\n", "'delimiter: \"^\"'"), ('"konto;betrag"\n"1;2,50"\n', "in quotes as a whole"),
+        ("CoCd  Account    Amount\n1001  4711    2.50\n", "tabs"), ("konto\n1001\n", ""), ("cost center\n4711\n", ""),
+    ],
+)  # fmt: skip
+def test_a_column_with_the_names_of_several_is_asked_about(tmp_path: Path, text: str, told: str) -> None:
+    """The rows of such a file were proposed to be counted, without a word."""
+    asked = [question for question in Proposed(tmp_path, text).questions if "names of several columns" in question]
+    assert [told in question for question in asked] == [True] * bool(told)
+
+
+@pytest.mark.parametrize("name", ["Belegdatum", "BSCHL", "Kst", "Zeile", "Posting day"])
+def test_whole_numbers_under_the_name_of_a_day_or_a_code_are_not_added_up(tmp_path: Path, name: str) -> None:
+    """DATEV writes the first of February as 102."""
+    found = Proposed(tmp_path, f"k;{name};betrag\na;102;1,50\nb;3101;2,50\n")
+    assert [item.name for item in found.source.measures] == ["betrag"]
 
 
 @pytest.mark.parametrize(
@@ -609,12 +686,21 @@ def test_numbers_with_either_decimal_sign_in_one_column_are_asked_about(tmp_path
 
 
 def test_a_sign_that_was_said_and_is_not_taken_is_told(tmp_path: Path) -> None:
-    """A version such as 1.2 proved the sign of 1.234 beside it, whatever had been said, without a word."""
-    rows = "k;version;amount\na;1.2;1.234\nb;1.10;2.750\n"
+    """A number such as 1.2 proved the sign of 1.234 beside it, whatever had been said, without a word."""
+    rows = "k;rebate;amount\na;1.2;1.234\nb;1.10;2.750\n"
     asked = "amount is read with it, and not with the ',' that was said"
     assert asked in "\n".join(Proposed(tmp_path, rows, decimal=",").questions)
     for decimal in (None, "."):
         assert asked not in "\n".join(Proposed(tmp_path, rows, decimal=decimal).questions)
+
+
+@pytest.mark.parametrize(("name", "codes"), [("version", ["1.2", "1.10"]), ("Period", ["2024.1", "01.24"])])
+def test_codes_with_a_point_prove_no_sign(tmp_path: Path, name: str, codes: list[str]) -> None:
+    """They made text of amounts with a comma, and decided of 1.234 beside them."""
+    first, second = (Proposed(tmp_path, f"k;{name};amount\na;{codes[0]};{one}\nb;{codes[1]};{two}\n")
+                     for one, two in (("1234,5", "2,75"), ("1.234", "2.750")))  # fmt: skip
+    assert first.source.text.decimal == ","
+    assert "amount has 1.234: if that is 1234" in "\n".join(second.questions)
 
 
 @pytest.mark.parametrize("decimal", [",", "."])

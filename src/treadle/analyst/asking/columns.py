@@ -29,7 +29,7 @@ _CODES = re.compile(
     r"|employee|client|partner|segment|version|ledger|organi[sz]ation|org|group|list|sheet|zip|plz|postcode|phone|\w*konto"
     r"|\w*nummer|bukrs|rbukrs|hkont|racct|kunnr|lifnr|matnr|werks|kostl|prctr|gjahr|ryear|jahrper|poper|0?fiscper3?"
     r"|belnr|docnr|docln|buzei|ebelp?n?|vbeln|posnr|aufnr|pernr|anln1|rldnr|rassc|mandt|vbund|segment|monat|jahr|quartal"
-    r"|woche|tag|periode|buchungskreis|cocd|gesellschaft|\w*kunde|debitor|kreditor|lieferant|\w*auftrag|\w*beleg|bestellung"
+    r"|woche|tag|periode|zeile|bschl|kst|ktr|buchungskreis|cocd|gesellschaft|\w*kunde|debitor|kreditor|lieferant|\w*auftrag|\w*beleg|bestellung"
     r"|rechnung|kostenstelle|kostenart|artikel|werk|lager|projekt|vertrag|filiale|mandant|\w*gruppe|\w*schl(ü|ue)ssel)"
     r"($|_|\b|\d)",
     re.IGNORECASE,
@@ -44,7 +44,8 @@ _QUANTITIES = re.compile(
     r"qty|quantity|menge|stück|stueck|piece|count|anzahl|weight|gewicht|hours|stunden", re.IGNORECASE
 )
 _RATES = re.compile(
-    r"(^|_|\b)(price|preis|rate|kurs|zinssatz|ratio|quote|percent|percentage|prozent|pct)($|_|\b|\d)", re.IGNORECASE
+    r"(^|_|\b)(price|preis|rate|kurs|\w*(?:zins|steuer|hebe|prozent)satz|ratio|quote|percent|percentage|prozent|pct)($|_|\b|\d)",
+    re.IGNORECASE,
 )
 _SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
 _PERIODIC = re.compile(r"period|month|monat|fisc(year)?per|perio|jahrper", re.IGNORECASE)
@@ -149,13 +150,11 @@ def _codes_with_gaps(name: str, texts: Sequence[str]) -> Guess | None:
     """What whole numbers under the name of a code are in a column that could hold fractions, such as the 400000.0 that
     pandas makes of 400000 where another row has none."""
     whole = [text.removesuffix(".0") for text in texts]
-    if not _CODES.search(name) or is_figure(name) or not all(re.fullmatch(r"-?\d+", text) for text in whole):
+    if not is_code(name) or not all(re.fullmatch(r"-?\d+", text) for text in whole):
         return None
     found = guess(name, "BIGINT", whole)
-    if found.role != "dimension":
-        return None
-    if found.format:
-        return found
+    if found.role != "dimension" or found.format:
+        return found if found.format else None
     return replace(found, type="integer", question=found.question or _taken_for_codes(name, "has whole numbers"))
 
 
@@ -281,6 +280,11 @@ def is_figure(name: str) -> bool:
     return bool(ends) and _NAMED.match(name, ends[-1]) is None
 
 
+def is_code(name: str) -> bool:
+    """Whether a name is that of a code, such as an account or a period, whose numbers are no figures."""
+    return bool(_CODES.search(name)) and not is_figure(name)
+
+
 def _plain_guess(name: str, decimals: int, signed: bool, texts: Sequence[str], rows: int) -> Guess:
     distinct = len(set(texts))
     if is_figure(name):
@@ -290,8 +294,8 @@ def _plain_guess(name: str, decimals: int, signed: bool, texts: Sequence[str], r
         return Guess("measure", told, decimals=min(decimals, 12), question=added)
     if signed:
         return Guess("measure", "whole numbers, some of them negative", decimals=0)
-    if _CODES.search(name) or _MEASURES.search(name):
-        asked = _taken_for_codes(name, "has whole numbers") if _EITHER.search(name) else ""
+    if (daily := DAILY.search(name)) or _CODES.search(name) or _MEASURES.search(name):
+        asked = _taken_for_codes(name, "has whole numbers") if daily or _EITHER.search(name) else ""
         return Guess("dimension", "whole numbers, but its name is that of a code", question=asked)
     if distinct <= _FEW and distinct * 2 <= rows:
         few = f"whole numbers, but only {_several(distinct)}"
@@ -317,10 +321,8 @@ def _taken_for_codes(name: str, what: str) -> str:
 
 def _named_as_codes(name: str, what: str) -> str:
     """A question if figures have a name that codes have."""
-    if is_figure(name) or not _CODES.search(name):
-        return ""
     told = f"{name} has numbers, which are {what}, but the name of a code"
-    return f"{told}: if they are codes, declare it under 'dimensions'"
+    return f"{told}: if they are codes, declare it under 'dimensions'" if is_code(name) else ""
 
 
 def is_day(text: str) -> bool:
@@ -391,8 +393,7 @@ def _canonical(name: str, text: str) -> str:
         return ""
     if re.fullmatch(r"\d\.\d{4}|\d{4}[-./ ]?00", text) and not _PERIODIC.search(name):
         return ""
-    period = period_of(text)
-    return period if period and _PERIOD.fullmatch(period) else ""
+    return period if (period := period_of(text)) and _PERIOD.fullmatch(period) else ""
 
 
 def _several(count: int) -> str:

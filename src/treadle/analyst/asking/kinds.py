@@ -50,8 +50,8 @@ def kind_of(file: Path) -> Kind:
         raise AnalystError(f"{file} is {told}")
     if kind is None:
         raise AnalystError(
-            f"{file}: its ending is not that of a kind of source; there are: {', '.join(_KINDS)}; let that of text, with "
-            f"a column a field, be .csv"
+            f"{file}: its ending is not that of a kind of source; there are: {', '.join(_KINDS)}; let that of text, "
+            f"with a column a field, be .csv"
         )
     if not file.is_file():
         raise AnalystError(f"{file} {no_file(file)}")

@@ -19,6 +19,7 @@ from treadle.analyst.asking.columns import Guess, guess, is_figure
 from treadle.analyst.asking.currency_columns import currency_columns
 from treadle.analyst.asking.doubts import (
     about_days,
+    adds_up_others,
     asked_counts,
     asked_empty,
     asked_marks,
@@ -27,6 +28,7 @@ from treadle.analyst.asking.doubts import (
     names_of_fewer,
     no_names,
     of_one_name,
+    one_column,
     spelled_otherwise,
     told_once,
     under_no_name,
@@ -164,8 +166,7 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     questions += tuple(f"{column} holds binary data, and is left out" for column in binary)
     if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
         questions += (odd,)
-    if long := cut_off(list(columns), cells):
-        questions += (long,)
+    questions += tuple(filter(None, [cut_off(list(columns), cells), one_column(list(columns))]))
     questions += tuple(each.question for each in guesses.values() if each.question)
     questions += (*spelled_otherwise(guesses, samples, questions), *asked_marks(guesses, samples))
     asked = [unsigned(guesses, samples), currency_columns(guesses)[1], side_by_side(samples), of_one_name(samples)]
@@ -278,6 +279,10 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
             found = _asking(found, asked_totals((*marked, *named)))
     if counting:
         found = _asking(found, asked_counts(counting))
+    if not (marked or named or found.source.text.totals):
+        samples = _samples(session, table.relation, list(found.guesses))
+        if all(len(values) < _ROWS for values in samples.values()):
+            found = _asking(found, *filter(None, [adds_up_others(found.guesses, samples, found.source.text)]))
     source = found.source
     if source.dimensions and has_unmarked(session, source):
         text = replace(source.text, totals=(*source.text.totals, ""))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from treadle.analyst.asking.columns import special_values
+from treadle.analyst.asking.columns import is_code, special_values
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.source import UNKNOWN, TextFormat
 from treadle.analyst.reading.encodings import beginning, is_whole, looks_like, quoting
@@ -129,11 +129,12 @@ def number_signs(
         column: {sign for sign, form in _READINGS.items() if all(form.fullmatch(value) for value in values)}
         for column, values in columns.items()
     }
-    proving = {sign: [column for column, signs in readable.items() if signs == {sign}] for sign in ".,"}
+    # A period such as 2024.10, or an account such as 4000.10, says nothing of amounts.
+    figures = [column for column in readable if not is_code(column)]
+    figures = figures if any(set(value) & set(".,") for column in figures for value in columns[column]) else [*readable]
+    proving = {sign: [column for column in figures if readable[column] == {sign}] for sign in ".,"}
     open_columns = [
-        column
-        for column, signs in readable.items()
-        if len(signs) > 1 and any(set(v) & set(".,") for v in columns[column])
+        column for column in figures if len(readable[column]) > 1 and any(set(v) & set(".,") for v in columns[column])
     ]
     questions: list[str] = []
     said = decimal
@@ -149,7 +150,8 @@ def number_signs(
     other = {",": ".", ".": ","}.get(decimal, "")
     questions += [
         f"{column} has numbers with another decimal sign than the other columns; it is taken for text"
-        for column in (proving[other] if other and proving[decimal] else [])
+        for column in (readable if other and proving[decimal] else ())
+        if readable[column] == {other}
     ]
     questions += [
         _both_signs(column, columns[column])

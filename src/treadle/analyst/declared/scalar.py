@@ -14,5 +14,5 @@ def scalar(text: str) -> str:
 
 
 def _escaped(sign: str) -> str:
-    """A sign in double quotes, as JSON writes it but for one of many bits, of which JSON has a pair, and YAML a number."""
+    """A sign in double quotes, as JSON writes it; for one of more than 16 bits that is a pair, which YAML has not."""
     return json.dumps(sign)[1:-1] if ord(sign) < 0x10000 else f"\\U{ord(sign):08x}"

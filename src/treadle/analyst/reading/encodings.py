@@ -7,7 +7,7 @@ import io
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 _HEAD = 1 << 20
 # One sign in so many is a delimiter, a digit or a line break at least, of which UTF-16 has a byte that is zero.
@@ -45,7 +45,7 @@ def opener(file: Path) -> Callable[[str], Any]:
     return lambda encoding: io.TextIOWrapper(in_bytes(file), encoding=encoding, newline="")
 
 
-def in_bytes(file: Path) -> IO[bytes]:
+def in_bytes(file: Path) -> io.BufferedIOBase:
     """Opens a file, gzipped or not, to read its bytes; that it cannot be unpacked is an OSError as others are."""
     return _Packed(file) if file.suffix == ".gz" else file.open("rb")
 

@@ -125,8 +125,8 @@ def _reading(file: Path, told: str) -> Iterator[Any]:
         raise AnalystError(f"{told}: {file.name} names the sheet {error}, but has no table of cells for it") from error
     except (calamine.CalamineError, calamine.ZipError, calamine.XmlError, OSError) as error:
         raise AnalystError(
-            f"{told}: {file.name} cannot be read as an Excel file: {error}; look whether all of it is there, and save it "
-            f"as .xlsx (Excel Workbook) with a program that opens it"
+            f"{told}: {file.name} cannot be read as an Excel file: {error}; look whether all of it is there, and save "
+            f"it as .xlsx (Excel Workbook) with a program that opens it"
         ) from error
 
 
