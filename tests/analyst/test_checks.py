@@ -609,6 +609,11 @@ def test_the_match_rate_of_the_worked_example() -> None:
         ("      amount: {absolute: 0,01}", "a number has a decimal point here, not a comma: such as 0.01"),
         ("      amount: {absolute: '1.000,00'}", "'1.000,00' is not a number written with a decimal point"),
         ("\t  amount: {absolute: 1}", "line 6: not valid YAML: there is a tab, where only blanks may stand"),
+        ("      amount: {}\n       top: 5", "line 7: not valid YAML: the line has more or fewer blanks before it than"),
+        (
+            '      "C:\\checks": {}',
+            "not valid YAML: a \\ within double quotes: in the path of a file, write / in its place",
+        ),
     ],
 )
 def test_numbers_and_tabs_are_told_to_who_has_never_seen_such_a_file(tmp_path: Path, written: str, told: str) -> None:

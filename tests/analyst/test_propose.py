@@ -178,6 +178,28 @@ def test_a_file_and_a_column_of_any_name_can_be_read_as_proposed(tmp_path: Path,
     assert query(catalog, QueryRequest(source=source.name), bounds=QUICK).source_rows == 1
 
 
+def test_a_column_that_has_another_name_is_told_with_those_there_are(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("BUKRS;BELNR;TEXT;WAERS;WRBTR;HWAER;DMBTR\n")
+    (tmp_path / "sources.yaml").write_text(
+        "sources: {f: {kind: csv, path: f.csv, text: {delimiter: ';'}, dimensions: {}, measures: {HSL: {}}}}"
+    )
+    catalog = Catalog.load(tmp_path / "sources.yaml")
+    (problem,) = check(catalog, catalog.source("f"), bounds=QUICK).problems
+    assert "no column 'HSL' in its data; there are BUKRS, BELNR, TEXT, WAERS, WRBTR, HWAER, …" in problem
+
+
+def test_sources_without_a_measure_in_common_are_told_with_what_each_has(make: Any, tmp_path: Path) -> None:
+    from msgspec.structs import replace
+
+    from treadle.analyst import CompareRequest, compare
+
+    ledger, mart = make("ledger", [("x", "1.00")]), make("mart", [("x", "1.00")])
+    ledger = replace(ledger, measures=tuple(replace(one, name="hsl", column="amount") for one in ledger.measures))
+    request = CompareRequest(source_a="ledger", source_b="mart")
+    with pytest.raises(AnalystError, match=r"no measure in common: hsl in the one, amount in the other.*--map"):
+        compare(Catalog([ledger, mart], tmp_path), request, bounds=QUICK)
+
+
 def test_check_tells_all_that_is_wrong(make: Any, tmp_path: Path) -> None:
     from msgspec.structs import replace
 

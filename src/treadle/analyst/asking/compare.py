@@ -268,11 +268,17 @@ def measure_pairs(a: Source, b: Source, names: Sequence[str] | None) -> list[tup
         pairs.append((measure, other))
     if not pairs:
         raise AnalystError(
-            f"{a.name!r} and {b.name!r} have no measure in common; declare a synonym, or choose other sources",
+            f"{a.name!r} and {b.name!r} have no measure in common: {_listed(a)} in the one, {_listed(b)} in the other; "
+            f"declare one as a synonym, or say by 'names' what the second calls that of the first (--map A=B)",
             argument="measures",
             available=sorted({m.name for m in (*a.measures, *b.measures)}),
         )
     return list({pair[0].name: pair for pair in pairs}.values())
+
+
+def _listed(source: Source) -> str:
+    names = [measure.name for measure in source.measures]
+    return f"{', '.join(names[:_FEW])}, …" if len(names) > _FEW else ", ".join(names)
 
 
 def _either(a: Source, b: Source, name: str) -> Measure:

@@ -147,6 +147,14 @@ def _hierarchies(field: Field) -> list[Hierarchy]:
     ]
 
 
+# What is said in place of what the reader of YAML finds.
+_TOLD = {
+    r"'\t'": "there is a tab, where only blanks may stand",
+    "found '<block mapping start>'": "the line has more or fewer blanks before it than those that it belongs to",
+    "unknown escape character": r"a \ within double quotes: in the path of a file, write / in its place",
+}
+
+
 def opened(path: Path, needed: str) -> Field:
     """Returns what a YAML file holds, which must be a mapping with the field `needed`.
 
@@ -158,13 +166,11 @@ def opened(path: Path, needed: str) -> Field:
     except OSError as error:
         raise AnalystError(f"{path} cannot be read: {error.strerror or error}", file=str(path)) from error
     except UnicodeDecodeError as error:
-        raise AnalystError(f"{path} is not UTF-8 text: {error}", file=str(path)) from error
+        raise AnalystError(f"{path} is not UTF-8 text, save it as that: {error}", file=str(path)) from error
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        tab = "there is a tab, where only blanks may stand" if r"'\t'" in str(error.problem) else ""
-        raise AnalystError(
-            f"{path}, line {line}: not valid YAML: {tab or error.problem}", file=str(path), line=line
-        ) from error
+        told = next((each for said, each in _TOLD.items() if said in str(error.problem)), error.problem)
+        raise AnalystError(f"{path}, line {line}: not valid YAML: {told}", file=str(path), line=line) from error
     except YAMLError as error:
         raise AnalystError(f"{path} is not valid YAML: {error}", file=str(path)) from error
     if node is None:

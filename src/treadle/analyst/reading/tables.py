@@ -37,6 +37,7 @@ from treadle.tools.errors import nearest
 # The engine's type of a column of Arrow or Parquet data, or of a view, in which no row has a value.
 _NO_TYPE = '"NULL"'
 _MOST_DIGITS = 38
+_FEW, _SHOWN = 6, 40
 _NATIVE_ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
 _END = re.compile(r"\r\n|\r|\n")
 # Columns of one name have numbers there, by which they are told apart.
@@ -69,7 +70,9 @@ def read_with(read: Reader, session: Session, source: Source, demand: Demand) ->
     for column in demand.columns:
         if column not in table.columns:
             near = nearest(column, table.columns)
-            advice = f"; did you mean {near!r}?" if near else ""
+            few = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…" for name in [*table.columns][:_FEW]]
+            there = f"; there are {', '.join(few)}{', …' if len(table.columns) > _FEW else ''}" if few else ""
+            advice = f"; did you mean {near!r}?" if near else there
             if alike := numbered(column, table.columns):
                 listed = ", ".join(map(repr, alike))
                 advice = f", but {listed}: those of one name are counted from the left, so say which is meant"
