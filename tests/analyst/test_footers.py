@@ -136,6 +136,13 @@ def test_a_packed_file_has_footers_too(tmp_path: Path) -> None:
     assert check(catalog, catalog.source("f"), bounds=QUICK).problems == ()
 
 
+@pytest.mark.parametrize(("more", "count"), [(";x", 5), (";x;y;z", 7), (";;;", 7)])
+def test_a_line_with_more_fields_is_told_with_how_many_it_has(tmp_path: Path, more: str, count: int) -> None:
+    """Any was said to have one more than there are names."""
+    with pytest.raises(AnalystError, match=f"line 3, .* has {count} fields and the line of names 4 fields"):
+        asked(declared(tmp_path, f"{NAMES}1000;x;1,00;EUR\n1001;x;2,00;EUR{more}\n1002;x;3,00;EUR\n"))
+
+
 @pytest.mark.parametrize("text", ["", "totals: [Summe], ", "encoding: cp1252, ", "ruled: true, ", "encoding: utf-16, "])
 @pytest.mark.parametrize("where", [30, 500, 900, -30])
 def test_a_packed_file_that_is_damaged_is_told_as_that(tmp_path: Path, text: str, where: int) -> None:

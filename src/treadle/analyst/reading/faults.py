@@ -122,7 +122,10 @@ def _csv_fault(message: str, copies: Mapping[Path, tuple[Path, int]]) -> str:
     where = f"{read.name}, line {_line_of(int(line[1]), Path(file[1]), message) + left_out}, cannot be read"
     if width := re.search(r"^Expected Number of Columns: (\d+) Found: (\d+)", "\n".join(told), re.MULTILINE):
         text = "\n".join(told).removeprefix("Original Line:").partition("Expected Number of Columns:")[0].strip()
-        return f"{where}, {other_width(_fields_of(text, message), int(width[2]), int(width[1]), text)}"
+        fields, found, names = _fields_of(text, message), int(width[2]), int(width[1])
+        # Of a line with more the engine reads only the first that is too many.
+        found = max(found, len(fields)) if found > names else found
+        return f"{where}, {other_width(fields, found, names, text)}"
     shown = "; ".join(_cut(part) for part in told if part.strip())
     quoted = "quote" in " ".join(told[-1:])
     advice = "; if quotes are part of its texts, declare 'quotes: false' under 'text'" if quoted else ""
