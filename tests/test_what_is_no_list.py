@@ -4,12 +4,16 @@ import pytest
 
 from treadle import (
     Agent,
+    Budget,
     Conversation,
     Limits,
+    MemoryJournal,
     Misuse,
+    PostgresJournal,
     Retries,
     Skill,
     SkillRegistry,
+    SqliteJournal,
     ToolSearch,
     deny,
     external_tool,
@@ -25,6 +29,10 @@ from treadle.tools import BadTool
 def look(q: str = "") -> str:
     """Looks at a thing again."""
     return q
+
+
+async def later(text: str) -> str:
+    return text
 
 
 @pytest.mark.parametrize(
@@ -53,6 +61,16 @@ def test_what_is_no_tool_says_how_it_is_given(make, told):
             "'shop' is a server, .*; give the server to the agent",
         ),
         (lambda: FallbackModel(ScriptedModel([])), "FallbackModel takes a list of models"),
+        (lambda: FallbackModel(["openai:gpt-5"]), "model_from_name"),
+        (
+            lambda: Agent(ScriptedModel([])).with_journal("runs.db"),
+            r"with_journal takes a journal such as SqliteJ.*'runs\.db'",
+        ),
+        (lambda: Agent(ScriptedModel([])).with_model(None), "model takes a name such as .*; it was given None"),
+        (lambda: Budget(usd=1, on_warning=print), r"say which, such as warn=\(0\.5, 0\.9\)"),
+        (lambda: MemoryJournal(redact="secret"), "redact= takes a plain function .*; it was given 'secret'"),
+        (lambda: SqliteJournal("runs.db", redact=later), "redact= takes a plain function"),
+        (lambda: PostgresJournal("postgresql:///x", redact=3), "redact= takes a plain function .*; it was given 3"),
         (lambda: FallbackModel([ScriptedModel([])], on=ValueError), r"FallbackModel\(on=…\) takes classes"),
         (lambda: Conversation(3), "a conversation holds .*; it was given 3"),
         (lambda: ScriptedModel("hello"), r"takes a list of turns, such as .*; given: 'hello'"),

@@ -23,6 +23,7 @@ from treadle.drivers.hooks import hooks_in
 from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.watching import Observer
 from treadle.journal import Journal
+from treadle.journal.ones_own import check_journal
 from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings
@@ -202,16 +203,23 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output], Misnamed):
         return self._config.journal
 
     def with_journal(self, journal: Journal | None) -> Self:
-        """This agent with another journal, and all else as it is."""
+        """This agent with another journal, and all else as it is.
+
+        Raises:
+            Misuse: it is no journal, such as the path of one.
+        """
+        if journal is not None:
+            check_journal("with_journal", journal)
         return self._with(lambda config: dataclasses.replace(config, journal=journal))
 
     def with_model(self, model: str | Model) -> Self:
         """This agent with another model, and all else as it is.
 
         Raises:
-            Misuse: the model cannot be used with what the agent has, such as its limits in dollars.
+            Misuse: it is no model, or cannot be used with what the agent has, such as its limits in dollars.
         """
-        return self._with(lambda config: with_model(config, model))
+        chosen = model_of(model)
+        return self._with(lambda config: with_model(config, chosen))
 
     def _with(self, change: Callable[[Configuration], Configuration]) -> Self:
         other = copy.copy(self)

@@ -145,6 +145,13 @@ def test_a_fault_in_the_users_own_code_is_told_as_that(treadle: Any) -> None:
     assert "fault in treadle" not in done.err
 
 
+def test_what_was_made_is_meant_before_the_class_that_was_imported(treadle: Any) -> None:
+    made = "from treadle import Agent\nagent = Agent('offline')\n"
+    (treadle.folder / "mine.py").write_text(made, encoding="utf-8")
+    done = treadle("ask", "?", "--agent", "mine.py:agnt")
+    assert (done.code, "did you mean 'agent'?" in done.err) == (2, True), done.err
+
+
 def test_what_is_not_installed_is_named_with_its_remedy(treadle: Any) -> None:
     (treadle.folder / "sitecustomize.py").write_text(
         "import sys\nsys.modules['duckdb'] = sys.modules['httpx2'] = None\n", encoding="utf-8"

@@ -37,7 +37,9 @@ def load(target: str, option: str) -> tuple[ModuleType, str, Any]:
     if not hasattr(module, name):
         from treadle.tools import did_you_mean, nearest
 
-        there = [each for each in vars(module) if not each.startswith("_")]
+        # Of two that look alike, such as `agent` and the `Agent` that it is one of, what was made in the module.
+        named = [each for each in vars(module) if not each.startswith("_")]
+        there = sorted(named, key=lambda each: isinstance(getattr(module, each), type | ModuleType))
         raise _bad(option, f"{where} has no {name!r}{did_you_mean(nearest(name, there))}")
     return module, name, getattr(module, name)
 

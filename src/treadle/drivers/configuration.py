@@ -3,6 +3,7 @@
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from math import isnan
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 
@@ -140,6 +141,11 @@ class StepSettings:
     tool_choice: str | None = None
     messages: Sequence[Message] | None = None
     settings: ModelSettings | None = None
+
+
+if not TYPE_CHECKING:
+    # What it takes, which `help` would look for in `__new__`.
+    StepSettings.__new__.__signature__ = signature(StepSettings.__init__)
 
 
 def _of_a_step(name: str, known: Collection[str]) -> str:

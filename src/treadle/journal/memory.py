@@ -13,7 +13,7 @@ from treadle.journal.info import ALL, STOPS, RunInfo, Wanted, after, status_afte
 from treadle.journal.leases import Held
 from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.port import check_count, check_first, check_fork, too_short
-from treadle.journal.redaction import Redact, redacted, text_as_kept
+from treadle.journal.redaction import Redact, checked_redact, redacted, text_as_kept
 from treadle.journal.titles import MOST
 from treadle.journal.watch import Bell, follow
 from treadle.kernel.events import Event, RunForked
@@ -33,10 +33,13 @@ class MemoryJournal:
 
     Attributes:
         redact: as above.
+
+    Raises:
+        Misuse: `redact` is no plain function.
     """
 
     def __init__(self, *, redact: Redact | None = None) -> None:
-        self.redact = redact
+        self.redact = checked_redact(redact)
         self._runs: dict[str, list[Event]] = {}
         self._leases: dict[str, Holder] = {}
         self._lines: dict[str, RunInfo] = {}

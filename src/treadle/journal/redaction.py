@@ -5,6 +5,7 @@ What is kept as it is, is listed here by name; every other text is passed throug
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar, get_args
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from treadle.context.redacting import kept_arguments, kept_text
 from treadle.context.storable import each_by_name
 from treadle.journal.errors import RedactionFailed
 from treadle.kernel.calls import Awaited
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -56,6 +58,18 @@ S = TypeVar("S", bound=Struct)
 
 Redact = Callable[[str], str]
 """Given a text, returns what is written in its place."""
+
+
+def checked_redact(redact: Redact | None) -> Redact | None:
+    """The function, as it was given.
+
+    Raises:
+        Misuse: it is no plain function.
+    """
+    if redact is not None and (not callable(redact) or iscoroutinefunction(redact)):
+        raise Misuse(f"redact= takes a plain function of a text that returns a text; it was given {redact!r:.100}")
+    return redact
+
 
 _KEPT: dict[type[Struct], str] = {
     RunStarted: "run_id on_limit agent model tools polling tool_choice writes rules hooks user conversation origin "

@@ -23,7 +23,7 @@ from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held, checked_lease
 from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first, check_fork
-from treadle.journal.redaction import Redact, text_as_kept
+from treadle.journal.redaction import Redact, checked_redact, text_as_kept
 from treadle.journal.sqlite_hands import Action, Commits, FileHands, Followed, answer_each
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Job, Pair, outcome_of
@@ -56,7 +56,7 @@ class SqliteJournal:
 
     Raises:
         Misuse: `path` is ":memory:"; `MemoryJournal` is that. Or it is the address of a database, such as
-            `PostgresJournal` takes. Or `lease` is no number of seconds above 0.
+            `PostgresJournal` takes. Or `lease` is no number of seconds above 0, or `redact` no plain function.
     """
 
     def __init__(self, path: str | PathLike[str], *, lease: float = LEASE, redact: Redact | None = None) -> None:
@@ -68,7 +68,7 @@ class SqliteJournal:
         if (named := named_file(path)) is None:
             raise Misuse(f"SqliteJournal takes the path of a file; it was given {path!r:.100}")
         self._lease = checked_lease(lease)
-        self.redact = redact
+        self.redact = checked_redact(redact)
         self._path = Path(named).absolute()
         self._where = str(self._path)
         self._bell = bell = Bell()

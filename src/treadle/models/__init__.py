@@ -93,6 +93,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 __all__ = [
     "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest",
     "BedrockModel", "ConnectionFailed",

@@ -104,7 +104,9 @@ class FallbackModel:
         self.cool_down = cool_down
         self.on = tuple(on) if isinstance(on, Iterable) else (on,)
         if not self.models or not all(map(is_model, self.models)):
-            raise Misuse("FallbackModel takes a list of models, such as [AnthropicModel(…), OpenAIChatModel(…)]")
+            raise Misuse(
+                "FallbackModel takes a list of models, such as [AnthropicModel(…), model_from_name('openai:gpt-5')]"
+            )
         if not all(isinstance(kind, type) and issubclass(kind, ModelError) for kind in self.on):
             raise Misuse("FallbackModel(on=…) takes classes of treadle.models.ModelError, such as RateLimited")
         if not cool_down >= 0:

@@ -45,6 +45,12 @@ class _Named(type):
                 _check_named(signature(cls.__init__), given, named)
                 raise
 
+        @property
+        def __signature__(cls) -> Signature:
+            """What it takes, which `help` would look for in `__call__`."""
+            known = signature(cls.__init__)
+            return known.replace(parameters=[*known.parameters.values()][1:])
+
 
 class Price(metaclass=_Named):
     """Dollars per million tokens, and what is paid beside them: `Price(input=3, output=15)`, `Price(0, 0)` if free.

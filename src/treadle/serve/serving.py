@@ -61,7 +61,8 @@ class Serving(NamedTuple):
             # What a person gives as arguments keeps all its digits.
             return msgspec.json.Decoder(kind, float_hook=Decimal).decode(data)
         except msgspec.ValidationError as error:
-            raise Refused("unfit", f"the body does not fit: {error}") from error
+            told = "GET /openapi.json has what each body takes."
+            raise Refused("unfit", f"the body does not fit: {error}", told) from error
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise _unread(data, error) from error
 

@@ -44,3 +44,7 @@ def __getattr__(name: str) -> Any:
         raise ModuleNotFoundError(
             f"{name} needs {error.name}, which is not installed: pip install 'treadle[{extra}]'", name=error.name
         ) from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -117,6 +117,8 @@ class Budget:
             raise Misuse(
                 f"on_warning takes a plain function of a share and a Balance; it was given {on_warning!r:.100}"
             )
+        if on_warning is not None and not self.marks:
+            raise Misuse("on_warning is called when shares are used: say which, such as warn=(0.5, 0.9)")
         self._on_warning = on_warning
 
     @property

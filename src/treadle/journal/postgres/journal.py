@@ -17,7 +17,7 @@ from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held, checked_lease
 from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first, check_fork
-from treadle.journal.redaction import Redact, text_as_kept
+from treadle.journal.redaction import Redact, checked_redact, text_as_kept
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, outcome_of
 from treadle.kernel.errors import Misuse
@@ -53,7 +53,7 @@ class PostgresJournal:
 
     Raises:
         Misuse: psycopg is missing, `dsn` names no database, or `schema` is not made of small letters, digits and _, or
-            `lease` is no number of seconds above 0.
+            `lease` is no number of seconds above 0, or `redact` no plain function.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class PostgresJournal:
             from treadle.journal.postgres.writer import WriterHands
         except ImportError as error:
             raise Misuse("PostgresJournal needs psycopg: pip install 'treadle[postgres]'") from error
-        self.redact = redact
+        self.redact = checked_redact(redact)
         address = address_of(dsn, schema)
         self._statements = Statements(schema)
         self._where = address.where
