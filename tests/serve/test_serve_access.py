@@ -73,6 +73,9 @@ async def test_what_a_form_could_send_is_not_read():
         for content, status in ((b"{", 400), (b"\xff", 400), (b"[]", 422), (b"[" * 100_000, 422), (b"null", 422)):
             answer = await client.post("/api/runs", content=content, headers={"content-type": "application/json"})
             assert answer.status_code == status, content[:10]
+        answer = await client.post("/api/runs", json={"agent": "talker", "inputs": "hello"})
+        assert "unknown field `inputs`" in answer.json()["error"]["message"]
+        assert "/openapi.json" in answer.json()["error"]["advice"]
 
 
 async def test_a_token_or_the_cookie_that_it_is_exchanged_for():

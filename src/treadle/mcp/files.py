@@ -85,7 +85,8 @@ def _server(name: str, entry: Any, place: str, env: Mapping[str, str], options: 
         raise error if str(error).startswith(place) else Misuse(f"{place}: {error}") from error
     if kind == "sse":
         raise Misuse(f'{place}: the transport "sse" of 2024 is not spoken here; most such servers have another address')
-    raise Misuse(f'{place}: expected a "command" to start or a "url" to call, and not a server of type {kind!r}')
+    given_is = f"a server of type {kind!r}" if kind is not None else f"{', '.join(map(repr, told)) or 'nothing'} alone"
+    raise Misuse(f'{place}: expected a "command" to start or a "url" to call, and not {given_is}')
 
 
 def _texts(value: Any, kind: type, what: str) -> Any:
