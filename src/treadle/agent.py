@@ -218,8 +218,7 @@ class Agent(NewRuns[Deps, Output], RecordedRuns[Deps, Output], Misnamed):
         Raises:
             Misuse: it is no model, or cannot be used with what the agent has, such as its limits in dollars.
         """
-        chosen = model_of(model)
-        return self._with(lambda config: with_model(config, chosen))
+        return self._with(lambda config: with_model(config, model))
 
     def _with(self, change: Callable[[Configuration], Configuration]) -> Self:
         other = copy.copy(self)

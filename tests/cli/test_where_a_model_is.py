@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from treadle import Agent, SqliteJournal, tool
+from treadle import Agent, MemoryJournal, SqliteJournal, tool
 from treadle.cli.choose import is_of_library
 from treadle.kernel.events import RunStarted
 from treadle.models import OpenAIChatModel
@@ -94,6 +94,16 @@ async def test_a_run_whose_model_was_given_by_name_goes_on_by_that(behind: Any, 
             run = one.start("Hello?")
             await run.commit()
             assert ("was about to leave" in behind("resume", run.run_id, **KEY).err) is sent
+
+
+@pytest.mark.anyio
+async def test_a_model_that_is_given_later_counts_as_the_first_one_does() -> None:
+    for model, named in (("offline", True), (ScriptedModel(["No."], name="offline"), False)):
+        journal = MemoryJournal()
+        result = await Agent(ScriptedModel([]), journal=journal).with_model(model).run("What is 2 + 2?")
+        [started, *_] = await journal.read(result.run_id)
+        assert isinstance(started, RunStarted)
+        assert started.named is named
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from treadle.serve.user import User
 from treadle.serve.verdicts import Verdict, answers_of, waits_of
 from treadle.serve.views import Views
 from treadle.serve.whose import Owners, Whose
-from treadle.timetravel.forking import Forked, begin_fork, with_model
+from treadle.timetravel.forking import Forked, begin_fork
 from treadle.timetravel.replay import Replay
 from treadle.tools import Tool
 
@@ -294,7 +294,7 @@ class Runs:
             # Not before: who is told that there is no room for it now, and to try again, would have two of them.
             fork = await begin_fork(config, run_id, asked)
             assert isinstance(fork, str)  # noqa: S101 - there is a journal
-            return await taken_up(with_model(config, model), fork, going_on, hear)
+            return await taken_up(asked.applied_to(config), fork, going_on, hear)
 
         going_on = GoingOn(deps=asked.deps, by=user.name, left=True)
         return await kept(self.live.carry(forked))

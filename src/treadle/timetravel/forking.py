@@ -72,13 +72,17 @@ class Forked(NamedTuple):
     origin: str = ""
     instructions: str | None = None
 
+    def applied_to(self, config: Configuration) -> Configuration:
+        """`config` with the model that is asked for, if one is."""
+        return config if self.model is None else with_model(config, self.model)
+
 
 async def forked(config: Configuration, run: str | RunResult[Any], asked: Forked) -> tuple[Run, Sequence[Event]]:
     """A fork of `run`, taken up, and the events that it has. Raises as `begin_fork`."""
     begun = await begin_fork(config, run, asked)
     going_on = GoingOn(Answers(), deps=asked.deps, on_event=asked.on_event, budget=asked.budget, user=asked.user)
     async with _ended_if_cancelled(config, begun, asked):
-        driven, earlier, _ = await taken_up(with_model(config, asked.model), begun, going_on)
+        driven, earlier, _ = await taken_up(asked.applied_to(config), begun, going_on)
     return driven, earlier
 
 
@@ -109,7 +113,7 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     source = standing_of(events)
     outputs = _outputs(config, source, asked.results or {})
     cut = cut_at(events, asked.at, outputs, told=asked.message is not None)
-    config = with_budgets(with_model(config, asked.model), asked.budget)
+    config = with_budgets(asked.applied_to(config), asked.budget)
     whose = await _checked(config, source, cut.state, asked)
     # However the clock was set, it begins after what it shares, and tells then what it tells once more.
     run_id, now, question = new_run_id(), Clock(after=cut.state.now).began, asked_of(asked.message, "message")
@@ -192,14 +196,12 @@ def _outputs(config: Configuration, source: RunState, results: Mapping[str, Any]
     return found
 
 
-def with_model(config: Configuration, model: str | Model | None) -> Configuration:
+def with_model(config: Configuration, model: str | Model) -> Configuration:
     """`config` with another model, and what follows from it.
 
     Raises:
-        Misuse: a limit cannot be kept with it, or it takes no tools and there are some.
+        Misuse: it is no model, a limit cannot be kept with it, or it takes no tools and there are some.
     """
-    if model is None:
-        return config
     chosen = model_of(model)
     context, output = config.context, config.output
     if context is None or context == DEFAULT:
