@@ -14,6 +14,7 @@ from treadle.analyst import (
     CompareRequest,
     Dimension,
     Filter,
+    Hierarchy,
     Measure,
     QueryRequest,
     Source,
@@ -264,6 +265,30 @@ def test_a_between_whose_ends_are_the_wrong_way_round_says_so(tmp_path: Path) ->
     ]
     assert len(told("company", 10, 9)) == len(told("company", "9", "9", inclusive="left")) == 1
     assert told("company", "9", "10") == told("company", "9", "9") == told("company", "11", "12") == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("day", ">=", "2024-01-01"), ("day", "<=", "2024-02-28")),
+        (("day", ">=", "2024-01-01"), ("code", ">=", "A-01")),
+        (("day", "under", "January"), ("code", "between", ["A-01", "A-99"])),
+    ],
+)
+def test_two_ranges_hide_no_value_that_neither_can_place(
+    make: Any, tmp_path: Path, kind: str, one: tuple[str, str, Any], other: tuple[str, str, Any]
+) -> None:
+    rows = [("2024-01-05", "A-07", "1"), ("31.01.2024", "B 7", "2")]
+    source = make("s", rows, kind=kind, columns=("day", "code", "amount"))
+    tree = Hierarchy(name="tree", of="day", groups={"January": ("2024-01-01..2024-01-31",)})
+    catalog = Catalog([source], tmp_path, hierarchies=[tree])
+    filters = [{"dimension": name, "op": op, "value": value} for name, op, value in (one, other)]
+    with pytest.raises(AnalystError, match="s has '31.01.2024' there|s has 'B 7' there"):
+        query(catalog, QueryRequest(source="s", filters=filters), bounds=QUICK)
+    # What another condition leaves out for sure has no place to be found.
+    placed = [*filters, {"dimension": "code", "op": "!=", "value": "B 7"}]
+    assert query(catalog, QueryRequest(source="s", filters=placed), bounds=QUICK).totals["amount"] == 1
 
 
 BLANKS = ("", " ", "\u00a0")

@@ -93,3 +93,22 @@ def test_no_whole_number_is_lost(engine: Any, number: int, value: str, form: str
         found = narrowing(Dialect("trino"), key, "x", Column("integer", 0), condition, parameters)
         if found is not None and wanted(engine, condition, key, str(number)):
             assert number in parameters.values.values()
+
+
+@pytest.mark.parametrize("held", ["01/24", "Jan 24", "Q1/24", "24-01", "1", " ", "2024 01x"])
+def test_what_a_range_of_periods_cannot_place_comes_to_be_refused(engine: Any, held: str) -> None:
+    condition = Filter(dimension="x", op="between", value=["202401", "202403"])
+    key = Key("x", (COLUMN,), "string", parse_format("fiscal_period"))
+    parameters = Parameters()
+    found = narrowing(Dialect(""), key, "x", Column("text"), condition, parameters)
+    assert found is not None
+    assert passes(engine, found.condition, parameters, held)
+
+
+def test_a_database_leaves_out_the_periods_of_other_years(engine: Any) -> None:
+    condition = Filter(dimension="x", op="between", value=["202401", "202403"])
+    parameters = Parameters()
+    key = Key("x", (COLUMN,), "string", parse_format("fiscal_period"))
+    found = narrowing(Dialect(""), key, "x", Column("text"), condition, parameters)
+    assert found is not None
+    assert not passes(engine, found.condition, parameters, "202312")

@@ -193,7 +193,7 @@ class Fetched(Typed, frozen=True, kw_only=True):
                     continue
                 parameters = Parameters()
                 value = self.value_of(key)
-                others = [self._holds(other, parameters) for other in here if other != (key, condition)]
+                others = [self._may_hold(other, parameters) for other in here if other != (key, condition)]
                 rows = exp.select(value).distinct().from_(self.table.relation.copy(), copy=False)
                 rows = rows.where(order.doubtful(value), *others).limit(literal(3), copy=False)
                 found = session.run(rows, parameters)
@@ -201,9 +201,12 @@ class Fetched(Typed, frozen=True, kw_only=True):
                     shown = ", ".join(repr(str(row[0])[:40]) for row in sorted(found))
                     raise refused(key, span, f"{self.source.name} has {shown} there, and not {order.like}")
 
-    def _holds(self, condition: Condition, parameters: Parameters) -> "exp.Expr":
+    def _may_hold(self, condition: Condition, parameters: Parameters) -> "exp.Expr":
+        """Whether a filter holds, or cannot be decided: what two ranges cannot place, neither hides from the other."""
         key, item = condition
-        return holds(key, item, self.value_of(key), parameters)
+        value = self.value_of(key)
+        orders = [order for order, _ in orders_in(key, item) if order is not None and order.pattern]
+        return exp.or_(holds(key, item, value.copy(), parameters), *(order.doubtful(value.copy()) for order in orders))
 
     def _awaited(self, key: Key) -> bool:
         """Whether the values of a key are still to be replaced."""

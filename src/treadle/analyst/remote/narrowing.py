@@ -23,6 +23,7 @@ from treadle.analyst.sql.terms import compared, within
 
 # How many names and ranges of a hierarchy a database is told; some take no more than 999 values.
 _MOST_BELOW = 500
+_CENTURIES = ["%19__%", "%20__%"]
 _SPELLED = {"trim", "blank_as_null", "alpha", "fiscal_period"}
 
 
@@ -183,8 +184,12 @@ def _text(dialect: Dialect, value: "exp.Expr", key: Key, condition: Filter, para
         binary = dialect.binary(exp.cast(value, "TEXT"))
         return Narrowing(_compared(binary, condition, [parameters.add(text) for text in texts]), True)
     if condition.op == "between" and steps <= {"trim", "fiscal_period"} and "fiscal_period" in steps:
-        years = _years(*texts)
-        return Narrowing(_alike(dialect, value, [f"%{year}%" for year in years], parameters)) if years else None
+        if not (years := _years(*texts)):
+            return None
+        # What has no year at all may be a period that is not read, for which the range is refused where it is seen.
+        dated = _alike(dialect, value, _CENTURIES, parameters)
+        within_years = _alike(dialect, value, [f"%{year}%" for year in years], parameters)
+        return Narrowing(exp.paren(exp.or_(within_years, exp.Not(this=dated))))
     return None
 
 
