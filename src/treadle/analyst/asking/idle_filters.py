@@ -100,10 +100,16 @@ def _without_rows(session: Session, condition: Filter, asked: Asked, sides: Sequ
 
 
 def _there(
-    session: Session, side: Side, key: Key, others: Sequence[Condition], wanted: Filter, each: Sequence[Filter] = ()
+    session: Session,
+    side: Side,
+    key: Key,
+    others: Sequence[Condition],
+    wanted: Filter,
+    each: Sequence[Filter] = (),
+    by: tuple[Filter, bool] | None = None,
 ) -> tuple[list[bool], Proof]:
     """Which of the values that are wanted, or whether any in a range, or of `each` within it, a row has that fulfils
-    the other conditions, and the query."""
+    the other conditions, and that the filter `by` leaves out, or takes in; and the query."""
     rows = narrowed(session, side, key, (*others, (key, wanted)))
     if side.table.remote is not None:
         rows = again(side, rows)
@@ -114,6 +120,9 @@ def _there(
     for start in range(0, len(single), _AT_ONCE):
         some, parameters = single[start : start + _AT_ONCE], Parameters()
         tests = [holds(key, one, rows.value_of(key), parameters) for one in some]
+        if by is not None:
+            itself = exp.paren(holds(key, by[0], rows.value_of(key), parameters), copy=False)
+            tests = [exp.and_(one, exp.Not(this=itself.copy()) if by[1] else itself.copy()) for one in tests]
         looked = [exp.Coalesce(this=call("bool_or", one), expressions=[exp.false()]) for one in tests]
         statement = rows.filtered(exp.select(*looked), parameters)
         found += session.run(statement, parameters)[0]
@@ -167,11 +176,13 @@ def _begun_days(session: Session, condition: Filter, asked: Asked) -> Iterator[C
             if not has_points(key):
                 continue
             others = tuple(one for one in side.conditions if one[1] is not condition)
-            (is_there,), proof = _there(session, side, key, others, _behind(key, text, after))
+            left_out = op == "<="
+            behind = _behind(key, text, after)
+            (is_there,), proof = _there(session, side, key, others, behind, by=(condition, left_out))
             if is_there:
                 facts = {
                     "side": side.called, "dimension": key.name, "condition": str(condition), "days": [text],
-                    "after": after, "left_out": op == "<=", "asked": False,
+                    "after": after, "left_out": left_out, "asked": False,
                 }  # fmt: skip
                 held = tuple(str(one) for _, one in others)
                 yield Claim(kind="begun_days", facts=facts, filters=held, proof=proof)
@@ -193,11 +204,12 @@ def _days_alone(session: Session, condition: Filter, asked: Asked) -> Iterator[C
             # A range of days in text is one that no database decides on: it would send all of its values.
             shared = next(first[:size] for size in range(len(first), -1, -1) if last.startswith(first[:size]))
             held = (*others, (key, Filter(dimension=key.name, op="like", value=f"{shared}%")))
-        found, proof = _there(session, side, key, held, _behind(key, first, days[last]), behind)
+        left_out = condition.op not in _LEFT_OUT
+        found, proof = _there(session, side, key, held, _behind(key, first, days[last]), behind, (condition, left_out))
         if late := [day for day, is_there in zip(days, found, strict=True) if is_there]:
             facts = {
                 "side": side.called, "dimension": key.name, "condition": str(condition), "days": late,
-                "after": days[late[0]], "left_out": condition.op not in _LEFT_OUT, "asked": True,
+                "after": days[late[0]], "left_out": left_out, "asked": True,
             }  # fmt: skip
             yield Claim(kind="begun_days", facts=facts, filters=tuple(str(one) for _, one in others), proof=proof)
 

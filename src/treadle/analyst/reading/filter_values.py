@@ -7,7 +7,7 @@ from math import isfinite
 from treadle.analyst.declared.days import BLANKS, day_of
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter, Scalar
-from treadle.analyst.reading.amounts import decimals_of
+from treadle.analyst.reading.amounts import EXACT, decimals_of
 from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key
 
 
@@ -17,7 +17,7 @@ def text_of(value: Scalar) -> str:
         return str(value).lower()
     if isinstance(value, float) and isfinite(value):
         # Its digits, as a key that is a floating-point number is told by them.
-        return f"{Decimal(repr(value)).normalize() + 0:f}"
+        return f"{EXACT.add(EXACT.normalize(Decimal(repr(value))), Decimal(0)):f}"
     return str(value)
 
 

@@ -6,6 +6,7 @@ Drawings only: every figure in them stands in a table of the page beside them. C
 from collections.abc import Callable
 from decimal import Decimal
 
+from treadle.analyst.reading.amounts import EXACT
 from treadle.analyst.showing.comparison import Comparison, Difference, Summary
 from treadle.visible import seen
 
@@ -83,7 +84,7 @@ def differences_chart(found: Comparison, number: int, shown: Callable[[object], 
 
 
 def _bar(one: Difference, largest: Decimal, shown: Callable[[object], str]) -> str:
-    width = max(float(one.absolute_diff / largest) * _HALF, 3.0)
+    width = max(float(EXACT.divide(one.absolute_diff, largest)) * _HALF, 3.0)
     left = _HALF if one.diff > 0 else _HALF - width
     label = _label(one)
     value = f"{one.diff:,f}".replace("-", "−")
