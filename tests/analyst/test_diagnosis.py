@@ -80,6 +80,15 @@ def test_what_is_probably_wrong(against: Callable[..., Comparison], rows: Any, k
     assert piece in finding.message
 
 
+@pytest.mark.parametrize("keys", [("-5", "-7"), ("-5", "7"), ("0", "-12")])
+def test_whole_numbers_below_zero_are_advised_to_be_declared_as_such(
+    make: Any, confront: Callable[..., Comparison], keys: tuple[str, ...]
+) -> None:
+    found = confront(make("left", [(f"{key}.0", "1") for key in keys]), make("right", [(key, "1") for key in keys]))
+    (finding,) = [finding for finding in found.warnings if finding.kind == "spelling"]
+    assert "declare 'type: integer' on dimension company of left and right" in finding.message
+
+
 def test_keys_without_any_amount_are_compared(against: Callable[..., Comparison]) -> None:
     found = against([("1", "01", "")], [("1", "01", ""), ("2", "01", "")])
     assert (found.summary.matches, found.summary.missing_in_b) == (1, 1)

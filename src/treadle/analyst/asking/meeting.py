@@ -24,12 +24,13 @@ _TRIALS = ("trim", "alpha(18)", _PERIOD, _CASE, "nfc", "trim, upper", "blank_as_
 _DAYS = ("date(YYYY-MM-DD)", "date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/YYYY)")
 _DAY = r"\d{4}-\d\d-\d\d.*"
 _MISSING = ("missing_in_a", "missing_in_b")
-# Texts of which none of the trials nor spellings of days makes another: most numbers, and words without small letters.
-_SETTLED = r"[1-9](\d{0,5}|\d{8,17})|[!-/:-`{-~]([ -`{-~]*[!-`{-~])?"
+# Texts of which none of the trials nor spellings of days makes another, and which are no -5.0: most numbers, and words
+# without small letters.
+_SETTLED = r"[1-9](\d{0,5}|\d{8,17})|[!-,./:-`{-~]([ -`{-~]*[!-`{-~])?"
 # Whole numbers that a program wrote as decimals, such as 1001.0, and those of others.
 _WHOLE = r"(0|-?[1-9]\d{0,17})(\.0+)?"
 # Texts of which only a change of case makes another.
-_CASED = r"[1-9](\d{0,5}|\d{8,17})|[!-/:-~]([ -~]*[!-~])?"
+_CASED = r"[1-9](\d{0,5}|\d{8,17})|[!-,./:-~]([ -~]*[!-~])?"
 
 
 def spellings(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
