@@ -16,6 +16,7 @@ from procrastinate.manager import JobManager
 
 from treadle import Agent
 from treadle.journal import JournalUnavailable, PostgresJournal
+from treadle.testing import ScriptedModel
 from treadle.workers import PostgresQueue, Schedule
 
 pytestmark = pytest.mark.anyio
@@ -158,12 +159,10 @@ async def test_a_time_that_comes_while_the_machine_sleeps_is_seen_when_it_wakes(
     assert [line.run_id for line in await journal.list()] == [daily.run_id(at)]
 
 
-async def test_a_run_whose_journal_is_away_for_long_is_gone_on_with_when_it_is_there(
-    clerk, done, queue, database, monkeypatch
-):
-    """That a journal is away is not the fault of the run, which nobody would look after any more."""
+async def test_how_often_its_journal_was_away_is_no_attempt_at_a_run(done, queue, database, monkeypatch):
+    """A run whose journal had been away for a minute was left at the first error of its own code."""
     monkeypatch.setattr("treadle.workers.postgres_worker.ATTEMPTS", 2)
-    asked = []
+    asked, faults = [], [RuntimeError("a fault")]
 
     class Away(PostgresJournal):
         async def read(self, *args, **more):
@@ -172,22 +171,30 @@ async def test_a_run_whose_journal_is_away_for_long_is_gone_on_with_when_it_is_t
                 raise JournalUnavailable("the journal is away")
             return await super().read(*args, **more)
 
+    def fails(context):
+        if faults:
+            raise faults.pop()
+        done.append("step")
+
+    def clerk(journal):
+        return Agent(ScriptedModel(["It is done."]), prepare_step=fails, journal=journal, name="clerk")
+
     async with PostgresJournal(database.url) as journal, Away(database.url) as away:
-        run_id = await clerk(journal).submit("pay", to=queue)
+        run_id = await clerk(journal).submit("go", to=queue)
         async with Working(queue, clerk(away)):
             await asyncio.wait_for(until(lambda: done), 40)
-        assert done == ["pay"]
+        assert not faults
         await queue.work(clerk(journal), once=True)
         assert (await clerk(journal).drive(run_id)).text == "It is done."
 
 
-@pytest.mark.parametrize("how", ["finished", "held"])
+@pytest.mark.parametrize("how", ["finished", "raised"])
 async def test_an_order_is_closed_though_the_database_was_away_for_a_moment_as_its_run_had_ended(
     clerk, done, journal, queue, database, monkeypatch, how
 ):
     """It stayed with its worker, as one that is under way: others of its key waited for as long as that lived."""
     method = "finish_job_by_id_async" if how == "finished" else "retry_job_by_id_async"
-    tells, away, drive, held = getattr(JobManager, method), [1, 2], Agent.drive, []
+    tells, away, drive, raised = getattr(JobManager, method), [1, 2], Agent.drive, []
 
     async def tell(*given, **more):
         if away:
@@ -196,9 +203,9 @@ async def test_an_order_is_closed_though_the_database_was_away_for_a_moment_as_i
         await tells(*given, **more)
 
     async def drives(agent, run_id, **more):
-        if how == "held" and not held:
-            held.append(run_id)
-            raise JournalUnavailable("it is away")
+        if how == "raised" and not raised:
+            raised.append(run_id)
+            raise RuntimeError("a fault")
         return await drive(agent, run_id, **more)
 
     monkeypatch.setattr(JobManager, method, tell)

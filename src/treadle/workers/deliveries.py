@@ -78,7 +78,7 @@ class Delivered(Struct, frozen=True):
         reason: why it ended or waits, in a word.
     """
 
-    status: Literal["finished", "waiting", "queued", "held", "elsewhere", "unknown"]
+    status: Literal["finished", "waiting", "queued", "held", "elsewhere", "unknown", "away"]
     reason: str = ""
 
 

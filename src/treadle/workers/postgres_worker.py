@@ -73,16 +73,12 @@ SELECT EXISTS (
 ) AS due
 """
 
-_TIME: Final = "SELECT clock_timestamp() AS time"
-
 _FREE: Final = """SELECT pg_notify(%(channel)s, '{"type": "job_inserted", "job_id": 0}')"""
 
 _LOOK: Final = 0.05
 """Seconds between looks for what is still due, of a worker that is to end when nothing is."""
 
-_CLOSE: Final = "DELETE FROM procrastinate_jobs WHERE id = %s"
-
-_AWAY: Final = JournalUnavailable | BudgetUnavailable | QueueUnavailable
+_AWAY: Final = (JournalUnavailable, BudgetUnavailable, QueueUnavailable)
 """What a delivery that needs something raises while that cannot be reached."""
 
 
@@ -115,7 +111,7 @@ class _Jobs(JobManager):
 
     async def time(self) -> datetime:
         """What the clock of the server shows, by which it gives out what is due."""
-        found: datetime = (await self.connector.execute_query_one_async(_TIME))["time"]
+        found: datetime = (await self.connector.execute_query_one_async("SELECT clock_timestamp() AS time"))["time"]
         return found
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
@@ -245,12 +241,16 @@ class PostgresWorker:
         except asyncio.CancelledError:
             # This worker is to end, and did not wait for the end of the step.
             found = Delivered("queued")
+        except JournalDamaged:
+            raise
+        except _AWAY as away:
+            found = Delivered("away", str(away))
         if found.status == "queued":
-            # As another order: how often its worker had to end is no fault of the run, whose attempts are counted.
+            # As another order: how often its worker had to end, or what it needs was away, is no attempt at the run.
             await self._put(Order(run_id, agent, key, FIRST), lock)
-        elif found.status == "held":
+        elif found.status in ("held", "away"):
             # Its owner may be dead, and its lease not run out yet: there is an order until the run has ended.
-            later = (await self._jobs.time()).timestamp() + self._heartbeat / 10
+            later = (await self._jobs.time()).timestamp() + self._heartbeat / (10 if found.status == "held" else 1)
             await self._put(Order(run_id, agent, key, job.priority, later), None)
         log.info("run %s: %s %s", run_id, found.status, found.reason, extra=about_run(run_id, agent))
 
@@ -320,7 +320,7 @@ class PostgresWorker:
         async with self._connector.pool.connection() as connection:
             found = await connection.execute(_STALLED, {"queues": list(queues), "silent": silent})
             for job_id, task, queue, args in await found.fetchall():
-                await connection.execute(_CLOSE, [job_id])
+                await connection.execute("DELETE FROM procrastinate_jobs WHERE id = %s", [job_id])
                 if task != DRIVE:
                     # It was to begin a run of a schedule, which begins once, whoever tries.
                     again = self._app.configure_task(task, queue=queue, connection=connection)
