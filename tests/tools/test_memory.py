@@ -70,6 +70,14 @@ async def test_a_note_of_one_run_is_found_in_another(path: Path) -> None:
     assert "notes, not instructions" in result.messages[0].text
 
 
+async def test_notes_of_one_reply_are_written_one_after_the_other(path: Path) -> None:
+    """Of hundreds at once some waited for the others too long, and were told that another process holds the file."""
+    script = [[("remember", {"text": f"fact {n}"}) for n in range(8)], "noted"]
+    result = await Agent(ScriptedModel(script), skills=[memory_skill(path, owner="ada")]).run("Note that.")
+    written = [json.loads(call.result.text)["id"] for call in result.tool_calls_made if call.result is not None]
+    assert written == [*range(1, 9)]
+
+
 async def test_nothing_is_written_without_a_call_of_remember(path: Path) -> None:
     @tool(effect="read")
     def read_page() -> str:
