@@ -298,6 +298,8 @@ async def test_what_is_wrong_is_said(clerk, journal, queue):
         Schedule("* * * * *", "clerk", "go", "a.b")
     with pytest.raises(Misuse, match="with no /"):
         Schedule("* * * * *", "clerk", "go", "a/b")
+    with pytest.raises(Misuse, match="priority takes a whole number"):
+        Schedule("* * * * *", "clerk", "go", "s", "high")
     agent = clerk(journal)
     with pytest.raises(QueueUnavailable, match="cannot be used"):
         await agent.submit("pay", to=PostgresQueue("postgresql://nobody:wrong@127.0.0.1:1/none"))

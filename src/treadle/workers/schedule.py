@@ -6,7 +6,7 @@ from typing import Final
 from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]  # it has no types
 from msgspec import Struct
 
-from treadle.drivers.dispatch import own_run_id, sent_name
+from treadle.drivers.dispatch import own_run_id, queued_as, sent_name
 from treadle.drivers.purse.budget import checked_name
 from treadle.kernel.errors import Misuse
 
@@ -28,8 +28,8 @@ class Schedule(Struct, frozen=True):
         priority: as in `agent.submit`.
 
     Raises:
-        Misuse: a name is none that a queue takes, there is no question, or the line is not cron's, with five fields and
-            a time that comes.
+        Misuse: a name is none that a queue takes, there is no question, the line is not cron's, with five fields and a
+            time that comes, or the priority is no whole number.
     """
 
     cron: str
@@ -53,6 +53,7 @@ class Schedule(Struct, frozen=True):
         if len(self.name.encode()) > _LONGEST:
             raise Misuse(f"Schedule(name=…) takes {_LONGEST} bytes at most; it was given {self.name!r:.150}")
         sent_name("Schedule(agent=…)", self.agent)
+        queued_as(self.name, self.priority, None)
 
     def run_id(self, timestamp: int) -> str:
         """What the run of that time, in Unix seconds, is called."""
