@@ -11,6 +11,7 @@ from needs import need
 
 need("procrastinate", "TREADLE_REQUIRE_POSTGRES")
 from fleet import until
+from procrastinate import PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.manager import JobManager
 
@@ -159,15 +160,27 @@ async def test_a_time_that_comes_while_the_machine_sleeps_is_seen_when_it_wakes(
     assert [line.run_id for line in await journal.list()] == [daily.run_id(at)]
 
 
-async def test_how_often_its_journal_was_away_is_no_attempt_at_a_run(done, queue, database, monkeypatch):
+@pytest.mark.parametrize("with_its_queue", [False, True])
+async def test_how_often_its_journal_was_away_is_no_attempt_at_a_run(
+    done, queue, database, monkeypatch, with_its_queue
+):
     """A run whose journal had been away for a minute was left at the first error of its own code."""
-    monkeypatch.setattr("treadle.workers.postgres_worker.ATTEMPTS", 2)
-    asked, faults = [], [RuntimeError("a fault")]
+    monkeypatch.setattr("treadle.workers.postgres_worker.ATTEMPTS", 1 if with_its_queue else 2)
+    asked, lost, faults = [], [], [] if with_its_queue else [RuntimeError("a fault")]
+    answer = PsycopgConnector.execute_query_one_async
+
+    async def answers(connector, query, **given):
+        if with_its_queue and "clock_timestamp" in query and not lost:
+            lost.append(query)
+            raise ConnectorException
+        return await answer(connector, query, **given)
+
+    monkeypatch.setattr(PsycopgConnector, "execute_query_one_async", answers)
 
     class Away(PostgresJournal):
         async def read(self, *args, **more):
             asked.append(args)
-            if len(asked) < 4:
+            if len(asked) < 3:
                 raise JournalUnavailable("the journal is away")
             return await super().read(*args, **more)
 

@@ -87,10 +87,7 @@ class _Ended(Exception):
 
 
 class _Retries(BaseRetryStrategy):
-    """A delivery that failed is made again, later each time: after 2, 4, 8, … seconds, and 32 at most.
-
-    Where what it needs is away, such as the journal, that is no fault of the run, and it is never given up.
-    """
+    """A delivery that failed is made again after 2, 4, 8, … 32 seconds; always, where what it needs is away."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """When the job is done again; None if it is not."""
@@ -250,7 +247,9 @@ class PostgresWorker:
             await self._put(Order(run_id, agent, key, FIRST), lock)
         elif found.status in ("held", "away"):
             # Its owner may be dead, and its lease not run out yet: there is an order until the run has ended.
-            later = (await self._jobs.time()).timestamp() + self._heartbeat / (10 if found.status == "held" else 1)
+            wait = self._heartbeat / (10 if found.status == "held" else 1)
+            with explained(self._database):
+                later = (await self._jobs.time()).timestamp() + wait
             await self._put(Order(run_id, agent, key, job.priority, later), None)
         log.info("run %s: %s %s", run_id, found.status, found.reason, extra=about_run(run_id, agent))
 
