@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -199,6 +200,45 @@ async def test_how_often_its_journal_was_away_is_no_attempt_at_a_run(
         assert not faults
         await queue.work(clerk(journal), once=True)
         assert (await clerk(journal).drive(run_id)).text == "It is done."
+
+
+async def test_a_run_that_is_queued_anew_while_its_own_code_raises_waits_once(done, journal, queue, database):
+    """Two orders of one run cannot wait: the first stayed with its worker, or ended it."""
+    begun, faults = asyncio.Event(), [RuntimeError("a fault")]
+
+    async def fails(context):
+        if faults:
+            begun.set()
+            await until(lambda: database.execute("SELECT 1 FROM procrastinate_jobs WHERE status = 'todo'"))
+            raise faults.pop()
+        done.append("step")
+
+    agent = Agent(ScriptedModel(["It is done."]), prepare_step=fails, journal=journal, name="clerk")
+    run_id = await agent.submit("go", to=queue)
+    async with Working(queue, agent, concurrency=1):
+        await asyncio.wait_for(begun.wait(), 20)
+        await agent.resubmit(run_id, to=queue)
+        await asyncio.wait_for(until(lambda: not database.execute("SELECT 1 FROM procrastinate_jobs")), 20)
+    assert done == ["step"]
+
+
+async def test_a_worker_ends_though_its_watch_does_not_hear_that_it_is_to(clerk, journal, queue, monkeypatch):
+    """As with Python 3.11, where a cancellation is lost that comes as the database answers: it worked for ever."""
+    answer, asked = PsycopgConnector.execute_query_all_async, asyncio.Event()
+
+    async def answers(connector, query, **given):
+        if "last_heartbeat = now()" in query:
+            asked.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.2)
+        return await answer(connector, query, **given)
+
+    monkeypatch.setattr(PsycopgConnector, "execute_query_all_async", answers)
+    working = asyncio.get_running_loop().create_task(queue.work(clerk(journal), heartbeat=0.4))
+    await asyncio.wait_for(asked.wait(), 20)
+    working.cancel()
+    await asyncio.wait([working], timeout=10)
+    assert working.done()
 
 
 @pytest.mark.parametrize("how", ["finished", "raised"])

@@ -165,8 +165,9 @@ class Deliveries:
 
         Whoever submitted one may have found the queue's database away.
         """
-        took = 0.0
-        while True:
+        took, task = 0.0, asyncio.current_task()
+        # Until Python 3.12 a cancellation may be lost that comes at once with what is waited for.
+        while task is not None and not task.cancelling():
             await asyncio.sleep(max(LOOK, _SHARE * took))
             began = time.monotonic()
             try:

@@ -9,20 +9,18 @@ took over; nobody would then see that one die.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
 from procrastinate import App, JobContext
-from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
-from procrastinate.jobs import Job, Status
-from procrastinate.manager import JobManager, get_channel_for_queues
+from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.jobs import Job
 from procrastinate.periodic import PeriodicDeferrer
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from procrastinate.worker import Worker
-from psycopg.errors import RaiseException
 
 from treadle.drivers.dispatch import Dispatcher, Order
 from treadle.drivers.purse.rows import BudgetUnavailable
@@ -30,6 +28,7 @@ from treadle.journal import JournalDamaged, JournalUnavailable
 from treadle.journal.postgres.address import Address
 from treadle.kernel.errors import Misuse
 from treadle.workers.deliveries import SILENT, Delivered, Deliveries, QueueUnavailable, WorkerStopped, about_run
+from treadle.workers.postgres_closing import CLOSE, Jobs
 from treadle.workers.postgres_jobs import DRIVE, FIRST, connector, explained, lock_of, put, queue_of
 from treadle.workers.schedule import Schedule
 
@@ -73,8 +72,6 @@ SELECT EXISTS (
 ) AS due
 """
 
-_FREE: Final = """SELECT pg_notify(%(channel)s, '{"type": "job_inserted", "job_id": 0}')"""
-
 _LOOK: Final = 0.05
 """Seconds between looks for what is still due, of a worker that is to end when nothing is."""
 
@@ -97,61 +94,6 @@ class _Retries(BaseRetryStrategy):
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=2 ** min(job.attempts + 1, ATTEMPTS - 1)))
 
 
-class _Jobs(JobManager):
-    """Closes jobs, or puts them off; one that was given to another worker meanwhile is that one's to close.
-
-    Attributes:
-        patience: seconds for which it is tried; after that this worker counts as gone.
-    """
-
-    patience = 0.0
-
-    async def time(self) -> datetime:
-        """What the clock of the server shows, by which it gives out what is due."""
-        found: datetime = (await self.connector.execute_query_one_async("SELECT clock_timestamp() AS time"))["time"]
-        return found
-
-    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
-        """See `JobManager`. Whoever waits for the lock of the job is told, which procrastinate leaves to be found."""
-        await self._told(job.id, partial(super().finish_job, job, status, delete_job))
-        if job.lock is not None:
-            with suppress(ConnectorException):
-                for channel in get_channel_for_queues([job.queue]):
-                    await self.connector.execute_query_async(_FREE, channel=channel)
-
-    async def retry_job_by_id_async(self, job_id: int, retry_at: datetime, *more: Any, **named: Any) -> None:
-        """See `JobManager`. What is due is told by the server's clock, of which that of this worker may differ."""
-        later, again = retry_at - datetime.now(UTC), super().retry_job_by_id_async
-
-        async def put_off() -> None:
-            await again(job_id, await self.time() + later, *more, **named)
-
-        await self._told(job_id, put_off)
-
-    async def _told(self, job_id: int | None, tell: Callable[[], Awaitable[None]]) -> None:
-        """Has the database told, which may be away for a moment: a job of a living worker nobody else looks after."""
-        end = time.monotonic() + self.patience
-        while True:
-            try:
-                with _given_away(job_id):
-                    await tell()
-                return
-            except ConnectorException:
-                if time.monotonic() >= end:
-                    raise
-            await asyncio.sleep(_LOOK)
-
-
-@contextmanager
-def _given_away(job_id: int | None) -> Iterator[None]:
-    try:
-        yield
-    except ConnectorException as error:
-        if not isinstance(error.__cause__, RaiseException):
-            raise
-        log.info("order %s was given to another worker", job_id)
-
-
 class PostgresWorker:
     """What `PostgresQueue.work` runs; its arguments are explained there."""
 
@@ -168,7 +110,7 @@ class PostgresWorker:
         self._deliveries, self._heartbeat = deliveries, heartbeat
         self._connector = connector(database)
         self._app = App(connector=self._connector)
-        self._app.job_manager = self._jobs = _Jobs(self._connector)
+        self._app.job_manager = self._jobs = Jobs(self._connector)
         self._jobs.patience = SILENT * heartbeat
         self._app.task(name=DRIVE, pass_context=True, retry=_Retries())(self._drive)
         self._workers: list[_Worker] = []
@@ -293,8 +235,9 @@ class PostgresWorker:
         Raises:
             WorkerStopped: the database was away for so long that others have taken this worker for gone.
         """
-        last = time.monotonic()
-        while True:
+        last, task = time.monotonic(), asyncio.current_task()
+        # Until Python 3.12 a cancellation may be lost that comes at once with what is waited for.
+        while task is not None and not task.cancelling():
             await asyncio.sleep(self._heartbeat / LOOKS)
             try:
                 with explained(self._database):
@@ -319,7 +262,7 @@ class PostgresWorker:
         async with self._connector.pool.connection() as connection:
             found = await connection.execute(_STALLED, {"queues": list(queues), "silent": silent})
             for job_id, task, queue, args in await found.fetchall():
-                await connection.execute("DELETE FROM procrastinate_jobs WHERE id = %s", [job_id])
+                await connection.execute(CLOSE, {"id": job_id})
                 if task != DRIVE:
                     # It was to begin a run of a schedule, which begins once, whoever tries.
                     again = self._app.configure_task(task, queue=queue, connection=connection)
