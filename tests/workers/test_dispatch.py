@@ -4,6 +4,7 @@ With a dispatcher that does nothing, a journal in a file, and no queue at all.
 """
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -116,6 +117,27 @@ async def test_a_run_whose_dispatch_fails_is_found_by_a_worker_that_is_up(clerk,
     (order,) = away.orders
     assert (await agent.drive(order.run_id)).finished
     assert done == ["pay"]
+
+
+async def test_a_worker_that_looks_for_runs_ends_though_its_queue_keeps_that_from_it(clerk, file, monkeypatch):
+    """As with Python 3.11, where a cancellation is lost that comes as the queue answers: it looked for ever."""
+    monkeypatch.setattr("treadle.workers.deliveries.LOST_AFTER", 0.0)
+    monkeypatch.setattr("treadle.workers.deliveries.LOOK", 0.01)
+    asked = asyncio.Event()
+
+    class Deaf(Kept):
+        async def dispatch(self, order):
+            asked.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.1)
+
+    agent = clerk(file)
+    await agent.submit("pay", to=Kept())
+    finds = asyncio.get_running_loop().create_task(Deliveries([agent]).keep_queued(Deaf()))
+    await asyncio.wait_for(asked.wait(), 20)
+    finds.cancel()
+    await asyncio.wait([finds], timeout=5)
+    assert finds.cancelled()
 
 
 async def test_a_worker_that_looks_for_runs_outlives_what_a_journal_of_ones_own_raises(clerk, monkeypatch):

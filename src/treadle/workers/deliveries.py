@@ -178,6 +178,7 @@ class Deliveries:
             except (JournalError, QueueUnavailable) as error:
                 log.warning("it cannot be told which runs are to be queued again: %s", error)
             took = time.monotonic() - began
+        raise asyncio.CancelledError
 
     async def queue_again(self, queue: Dispatcher, now: float) -> int:
         """Dispatches runs that say that they are queued and have stood so for a minute, each once: how many.
