@@ -2,7 +2,7 @@
 
 import pytest
 
-from treadle import Agent, Misuse, tool
+from treadle import Agent, Misuse, StepSettings, tool
 from treadle.models import AnthropicModel, FallbackModel, LangChainModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.offline import OfflineModel
 from treadle.models.profile import ModelProfile, profile_of
@@ -103,6 +103,37 @@ def test_tools_for_a_model_that_takes_none_are_refused_at_once():
         Agent(Sized(ModelProfile()), tools=[look]).with_model(Sized(ModelProfile(tools=False)))
     Agent(Sized(ModelProfile(tools=False)))
     Agent(TextTools(Sized(ModelProfile(tools=False))), tools=[look])
+
+
+def test_the_final_tool_of_an_answer_is_refused_for_a_model_that_takes_no_tools():
+    with pytest.raises(Misuse, match=r"takes no tools.*'final_answer'.*TextTools\(model\)"):
+        Agent(Sized(ModelProfile(tools=False)), output=int, output_mode="tool")
+    Agent(Sized(ModelProfile(tools=False)), output=int)
+
+
+@pytest.mark.parametrize(
+    ("given", "chosen", "named"),
+    [
+        ({"tools": [look]}, {}, "look"),
+        ({"tools": [look]}, {"tool_choice": "none"}, "look"),
+        ({"output": int, "output_mode": "tool"}, {"tools": []}, "final_answer"),
+    ],
+)
+def test_a_step_that_offers_tools_to_a_model_that_takes_none_is_refused(given, chosen, named):
+    """The provider refused the request, and the run ended by that."""
+    plain = ScriptedModel(["7"])
+    plain.profile = ModelProfile(tools=False)
+    agent = Agent(ScriptedModel([]), prepare_step=lambda context: StepSettings(model=plain, **chosen), **given)
+    with pytest.raises(Misuse, match=rf"takes no tools, and there are 1, '{named}' first"):
+        agent.run_sync("How many?")
+    assert plain.requests == []
+
+
+def test_a_step_without_tools_may_ask_a_model_that_takes_none():
+    plain = ScriptedModel(["7"])
+    plain.profile = ModelProfile(tools=False)
+    agent = Agent(ScriptedModel([]), tools=[look], prepare_step=lambda context: StepSettings(model=plain, tools=[]))
+    assert agent.run_sync("How many?").text == "7"
 
 
 @pytest.mark.parametrize(

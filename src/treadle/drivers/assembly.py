@@ -228,7 +228,6 @@ def assembled(
         check_tool_choice(given.tool_choice, told, "Agent")
     if typed is not None:
         require_answers_that_fit(given.tools, typed)
-    check_takes_tools(given)
     specs = (*[said(one) for one in tools], *([] if typed is None or typed.tool is None else [typed.tool]))
     free = any_may_start_early(tools, more=bool(given.servers))
     config = replace(
@@ -239,6 +238,7 @@ def assembled(
         rules=rules_of(given.approvals, tools, rules_below(given)),
         hooks=_hooks(given, typed),
     ).counted()
+    check_takes_tools(config)
     check_limits(config, config.limits)
     return config
 

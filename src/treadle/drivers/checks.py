@@ -49,11 +49,15 @@ def check_limits(config: Configuration, limits: Limits) -> None:
 
 
 def check_takes_tools(config: Configuration) -> None:
-    """Refuses tools beside a model that takes none."""
-    tools = [*config.tools, *[one.name for one in config.servers]]
-    if tools and profile_of(config.model).tools is False:
+    """Refuses tools beside a model that takes none; the final one of a typed answer is a tool too."""
+    require_takes_tools(config.model, [*[one.name for one in config.specs], *[one.name for one in config.servers]])
+
+
+def require_takes_tools(model: Model, tools: Sequence[str]) -> None:
+    """Refuses `tools`, by their names, for a model that takes none. Raises `Misuse`."""
+    if tools and profile_of(model).tools is False:
         raise Misuse(
-            f"{config.model.name} takes no tools, and there are {len(tools)}, {tools[0]!r} first: wrap the model, "
+            f"{model.name} takes no tools, and there are {len(tools)}, {tools[0]!r} first: wrap the model, "
             "TextTools(model), which asks for them in words"
         )
 

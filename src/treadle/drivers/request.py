@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from treadle.context.chosen import rejoined
 from treadle.context.frames import ACTIVATE
 from treadle.context.stubs import READ_RESULT
+from treadle.drivers.checks import require_takes_tools
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings, check_tool_choice
 from treadle.drivers.output import told_its_way
 from treadle.drivers.purse.claims import Within
@@ -124,6 +125,8 @@ def _with_choice(
     # A run that began with another choice keeps it, where it can be met.
     own = config.tool_choice if config.tool_choice == state.started.tool_choice else None
     check_tool_choice(choice or own, offered, "prepare_step")
+    if chosen.model is not None:
+        require_takes_tools(model, offered)
     return replace(
         event,
         model=None if chosen.model is None else model.name,
