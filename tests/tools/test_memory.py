@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -235,6 +236,26 @@ def shared() -> Iterator[MemoryStore]:
 
 def test_a_whole_page_as_query(shared: MemoryStore) -> None:
     assert shared.search("a", " ".join(f"w{number}" for number in range(20_000)) + "x" * 100_000) == []
+
+
+async def test_notes_are_changed_in_the_order_in_which_it_was_asked_for(path: Path) -> None:
+    """They were changed at once: the new note found no room, and the same text was forgotten that was to be kept."""
+
+    def owner(context: ToolContext) -> str:
+        if context.tool_name == "forget":
+            time.sleep(0.02)
+        return "ada"
+
+    for text in ("Ada lives in Cologne.", "Ada lives in Bonn."):
+        store = MemoryStore(path)
+        for note in store.newest("ada"):
+            store.forget("ada", note.id)
+        number, _ = store.add("ada", "Ada lives in Bonn.")
+        calls = [("forget", {"id": number}), ("remember", {"text": text})]
+        agent = Agent(ScriptedModel([calls, "Noted."]), skills=[memory_skill(path, owner=owner, max_notes=1)])
+        result = await agent.run("I have moved.")
+        assert [call.is_error for call in result.tool_calls_made] == [False, False]
+        assert [note.text for note in store.newest("ada")] == [text]
 
 
 def test_a_full_memory_says_what_to_forget_and_drops_nothing(path: Path) -> None:

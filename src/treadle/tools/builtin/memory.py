@@ -100,7 +100,8 @@ def memory_skill(
     if max_note > LONGEST_NOTE:
         raise BadTool(f"max_note={max_note}, but a note may have at most {LONGEST_NOTE} characters")
     notes = _Notes(store, owner)
-    # Hundreds at once would all wait for the file, and some of them for longer than it is waited for.
+    # Who has a note forgotten and another remembered in one reply means the first before the second. And hundreds at
+    # once would all wait for the file, and some of them for longer than it is waited for.
     file = f"the notes in {store.path}"
     return Skill(
         "memory",
