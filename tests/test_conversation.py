@@ -335,9 +335,33 @@ def test_whatever_is_added_or_refused_the_conversation_can_be_saved_and_stays_va
                 conversation.add_user(step)
         except Misuse:
             assert conversation.messages == before
+    ids = [call.id for message in conversation.messages for call in getattr(message, "calls", ())]
+    assert len(ids) == len(set(ids))
     with tempfile.TemporaryDirectory() as folder:
         conversation.save(Path(folder) / "c.json")
         assert Conversation.load(Path(folder) / "c.json").messages == conversation.messages
+
+
+def test_calls_of_one_id_in_two_messages_are_told_apart_each_with_its_result(tmp_path):
+    """Claude refuses a history in which two calls have one id."""
+    conversation = Conversation()
+    for n in ("1", "2"):
+        conversation.add_assistant("", [{"id": "a", "name": "look", "arguments": {"n": n}}])
+        conversation.add_tool_result("a", f"seen {n}")
+    conversation.add_assistant("", [ToolCall("a", "look"), ToolCall("b", "look")])
+    conversation.add_tool_result("b", "seen b")
+    third = conversation.messages[-2].call_id
+    conversation.add_tool_result(third, "seen 3")
+    told = [(message.call_id, message.text) for message in conversation.messages if isinstance(message, ToolMessage)]
+    assert told == [("a", "seen 1"), ("a_0", "seen 2"), (third, "seen 3"), ("b", "seen b")]
+    assert third not in ("a", "a_0")
+    with pytest.raises(Misuse, match="none is"):
+        conversation.add_tool_result("a", "again")
+
+    two = [AssistantMessage((ToolCall("a", "look"),)), ToolMessage("a", "look", "seen")]
+    given = Conversation([*two, UserMessage("again"), *two])
+    assert [getattr(one, "call_id", "") for one in given.messages] == ["", "a", "", "", "a_0"]
+    assert Conversation(given.messages).messages == given.messages
 
 
 @pytest.mark.parametrize(

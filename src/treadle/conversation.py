@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from treadle.context.storable import storable, storable_text
 from treadle.kernel.errors import Misuse
-from treadle.kernel.history import completed
+from treadle.kernel.history import completed, distinct_ids
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -61,6 +62,7 @@ class Conversation(Misnamed):
         if name is not None and not (isinstance(name, str) and name):
             raise Misuse(f"Conversation takes a text as its name; it was given {_shown(name)}")
         self._messages = _said(messages)
+        self._ids = _ids_in(self._messages)
         self._name = None if name is None else storable_text(name)
         self._open: dict[str, ToolCall] = {}
         self._in_use = False
@@ -98,7 +100,8 @@ class Conversation(Misnamed):
             text: what it said; empty or None if it only made calls.
             calls: each a `ToolCall`, or a dict `{"id": …, "name": …, "arguments": …}` with the arguments as a dict or
                 as JSON text, or OpenAI's `{"id": …, "function": {"name": …, "arguments": …}}`. They may be called
-                "input" or "args" too, as elsewhere.
+                "input" or "args" too, as elsewhere. One with the id of an earlier message's call stands here under
+                another, as providers may take no two of one id.
 
         Raises:
             Misuse: it says nothing, a call is none, two calls have the same id, or a run is using the conversation.
@@ -118,8 +121,9 @@ class Conversation(Misnamed):
                 f"each call of a message has an id of its own, by which its result is added; these have "
                 f"{', '.join(repr(call.id) for call in made)}"
             )
-        self._messages.append(message)
-        self._open = opened
+        sound = _apart(message, self._ids)
+        self._messages.append(sound)
+        self._open = dict(zip(opened, sound.calls, strict=True))
 
     def add_tool_result(self, call_id: str, content: str | Sequence[Content], *, is_error: bool = False) -> None:
         """Adds the one result of a tool call of the last assistant message: text, or text with images and files.
@@ -129,13 +133,17 @@ class Conversation(Misnamed):
                 run is using the conversation.
         """
         self._require_free("add_tool_result")
-        call = self._open.get(storable_text(call_id)) if isinstance(call_id, str) else None
+        call = self._waiting(storable_text(call_id)) if isinstance(call_id, str) else None
         if call is None:
             waiting = ", ".join(repr(id) for id in self._open) or "none is"
             raise Misuse(f"no tool call {call_id!r} waits for a result in this conversation; open: {waiting}")
         shown = _content("add_tool_result", content, may_be_empty=True)
         self._messages.append(storable(ToolMessage(call.id, call.name, shown, bool(is_error))))
-        del self._open[call.id]
+        self._open = {asked: one for asked, one in self._open.items() if one.id != call.id}
+
+    def _waiting(self, call_id: str) -> ToolCall | None:
+        """The call that waits under that id, as it was added or as it stands here."""
+        return self._open.get(call_id) or next((one for one in self._open.values() if one.id == call_id), None)
 
     def to_langchain(self) -> list[Any]:
         """The messages as LangChain's; needs the extra `langchain`."""
@@ -158,6 +166,7 @@ class Conversation(Misnamed):
         """
         self._require_free("replace")
         self._messages = _said(messages)
+        self._ids = _ids_in(self._messages)
         self._open = {}
 
     def _require_free(self, what: str) -> None:
@@ -274,7 +283,37 @@ def _said(messages: Iterable[Message]) -> list[Message]:
         msgspec.json.decode(msgspec.json.encode(said), type=list[Message])
     except msgspec.ValidationError as error:
         raise Misuse(f"a message holds what no message may, and could not be loaded again: {error}") from error
-    return completed(said)
+    return _with_ids_apart(completed(said))
+
+
+def _ids_in(messages: Iterable[Message]) -> set[str]:
+    """The ids of the calls in `messages`."""
+    return {call.id for message in messages if isinstance(message, AssistantMessage) for call in message.calls}
+
+
+def _apart(message: AssistantMessage, used: set[str]) -> AssistantMessage:
+    """`message` with calls whose ids are not in `used`, to which they are added."""
+    sound = message if used.isdisjoint(call.id for call in message.calls) else distinct_ids(message, used)
+    used.update(call.id for call in sound.calls)
+    return sound
+
+
+def _with_ids_apart(messages: Iterable[Message]) -> list[Message]:
+    """Valid `messages`, each call with an id that none before it has, and its result with it."""
+    out: list[Message] = []
+    used: set[str] = set()
+    ids: dict[str, str] = {}
+    for message in messages:
+        if isinstance(message, AssistantMessage) and message.calls:
+            sound = _apart(message, used)
+            ids = {asked.id: call.id for asked, call in zip(message.calls, sound.calls, strict=True)}
+            out.append(sound)
+        elif isinstance(message, ToolMessage) and ids[message.call_id] != message.call_id:
+            out.append(replace(message, call_id=ids[message.call_id]))
+        else:
+            out.append(message)
+    return out
+
 
 
 def _content(where: str, content: object, *, may_be_empty: bool) -> str | tuple[Content, ...]:
