@@ -315,7 +315,6 @@ def _with_ids_apart(messages: Iterable[Message]) -> list[Message]:
     return out
 
 
-
 def _content(where: str, content: object, *, may_be_empty: bool) -> str | tuple[Content, ...]:
     """The content of a message, each text that stands among its parts as a `Text`."""
     given = [content] if isinstance(content, (str, Text, Image, File)) else content
