@@ -23,6 +23,7 @@ from treadle.kernel.step import Step
 def valid(messages: Sequence[Message]) -> None:
     """The strictest provider would take these messages."""
     i = 0
+    seen: set[str] = set()
     while i < len(messages):
         message = messages[i]
         assert not isinstance(message, SystemMessage) or i == 0, f"a system message at {i}: {messages}"
@@ -36,7 +37,8 @@ def valid(messages: Sequence[Message]) -> None:
             assert says_something or message.calls, f"an assistant message that says nothing: {messages}"
             ids = [call.id for call in message.calls]
             assert all(ids), f"a call without an id: {messages}"
-            assert len(set(ids)) == len(ids), f"calls with the same id: {messages}"
+            assert len(seen.union(ids)) == len(seen) + len(ids), f"calls with the same id: {messages}"
+            seen.update(ids)
             for call in message.calls:
                 assert i < len(messages), f"call {call.id} has no result: {messages}"
                 result = messages[i]

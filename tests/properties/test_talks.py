@@ -26,7 +26,7 @@ from treadle import (
     handoff,
     tool,
 )
-from treadle.models import AssistantMessage, SystemMessage
+from treadle.models import AssistantMessage, SystemMessage, ToolCall
 from treadle.testing import ScriptedModel
 
 LONG = "lorem ipsum " * 300
@@ -131,6 +131,11 @@ class Talk:
     async def carry_out(self) -> None:
         agent = self.agent()
         for number in range(self.chance.randrange(1, 5)):
+            if number and self.chance.random() < 0.3:
+                # As a program of one's own adds a call, under an id that one before it may have.
+                self.conversation.add_assistant("", [ToolCall("call_0_0", "look", '{"n": 0}')])
+                self.conversation.add_tool_result("call_0_0", "seen 0")
+                self.conversation.add_assistant("I looked.")
             self.asked.append(f"question {number}?")
             result = await agent.run(self.asked[-1], conversation=self.conversation)
             for _ in range(10):
