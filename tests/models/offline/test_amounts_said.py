@@ -233,3 +233,47 @@ def test_converts_no_number_that_may_be_another_one(question: str) -> None:
 
 def test_converts_decimals_that_nobody_takes_for_thousands() -> None:
     assert "26.2" in asked("Convert 42.195 km to miles")
+
+
+@tool
+def sell(crop: str, tonnes: float) -> str:
+    """Sells a crop."""
+    CALLS.append(("sell", {"crop": crop, "tonnes": tonnes}))
+    return "sold"
+
+
+@tool
+def hold(title: str, days: int = 7) -> str:
+    """Holds a book for some days."""
+    CALLS.append(("hold", {"title": title, "days": days}))
+    return "held"
+
+
+@tool
+def set_output(site: str, kilowatts: int) -> str:
+    """Sets the output of a site."""
+    CALLS.append(("set_output", {"site": site, "kilowatts": kilowatts}))
+    return "set"
+
+
+@pytest.mark.parametrize(
+    ("question", "call"),
+    [
+        ("Sell 5 t of wheat", ("sell", {"crop": "wheat", "tonnes": 5})),
+        ("Sell 800 kg of wheat", ("sell", {"crop": "wheat", "tonnes": 0.8})),
+        ("Hold Emma for 2 weeks", ("hold", {"title": "Emma", "days": 14})),
+        ("Hold Emma for 48 hours", ("hold", {"title": "Emma", "days": 2})),
+        ("Set the output of Mole to 5 MW", ("set_output", {"site": "Mole", "kilowatts": 5000})),
+        ("Set the output of Mole to 5 mW", None),
+        ("Set the output of Mole to 5 MWh", None),
+        ("Hold Emma for 20 hours", None),
+        ("Hold Emma for 2 working weeks", None),
+        ("Hold Emma in 2 weeks", None),
+        ("Hold Emma every 2 weeks", None),
+        ("Hold Emma for 1 month", None),
+    ],
+)
+def test_converts_only_what_is_exact(question: str, call: tuple[str, dict[str, object]] | None) -> None:
+    CALLS.clear()
+    Agent("offline", tools=[sell, hold, set_output]).run_sync(question)
+    assert ([call] if call else []) == CALLS

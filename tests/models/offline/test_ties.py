@@ -224,3 +224,53 @@ def test_a_price_per_day_is_told_per_day_and_not_per_hour() -> None:
     price = look_up("studio_price", "Price of a studio per day in euros.", 250, studio=str)
     assert made("What does studio B cost per day?", price) == [("studio_price", {"studio": "B"})]
     assert made("What does studio B cost per hour?", price) == []
+
+
+PRESCRIBE = change("prescribe", "Prescribe a drug.", patient=str, drug=str, dose_mg=int)
+GIVE_ITEM = change("give_item", "Give an item to a player.", player=str, item=str, count=int)
+SEATS = change("book_seats", "Book seats in a show for a customer.", show=str, seats=int, customer=str)
+VIEWING = change("schedule_viewing", "Schedule a viewing.", listing=str, person=str)
+LEAVE = change("request_leave", "Request leave from a first to a last day.", employee=str, first_day=str, last_day=str)
+LEND = change("lend_book", "Lend a book to a member.", title=str, member=str)
+BERTH = change("assign_berth", "Assign a berth to a ship.", ship=str, berth=str)
+RETIRE = change("retire", "Retire a car.", plate=str)
+ADD_NAME = change("add_guest", "Add a guest.", first_name=str, last_name=str)
+
+
+@pytest.mark.parametrize(
+    ("question", "asked", "given"),
+    [
+        (
+            "Prescribe Ida Berg 500 mg ibuprofen",
+            PRESCRIBE,
+            {"patient": "Ida Berg", "drug": "ibuprofen", "dose_mg": 500},
+        ),
+        ("Give Bob 3 potions", GIVE_ITEM, {"player": "Bob", "item": "potions", "count": 3}),
+        ("Book 2 seats for Hamlet for Ms Voss", SEATS, {"show": "Hamlet", "seats": 2, "customer": "Ms Voss"}),
+        ("Schedule a viewing of L7 for Nora", VIEWING, {"listing": "L7", "person": "Nora"}),
+        (
+            "Request leave for Lena Roth from 2026-12-21 to 2026-12-31",
+            LEAVE,
+            {"employee": "Lena Roth", "first_day": "2026-12-21", "last_day": "2026-12-31"},
+        ),
+        ("Lend Emma to Kim", LEND, {"title": "Emma", "member": "Kim"}),
+    ],
+)
+def test_what_looks_like_somebody_goes_to_who_it_is_for(question: str, asked: Any, given: dict[str, Any]) -> None:
+    assert made(question, asked) == [(asked.name, given)]
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Lend the rest of Emma", LEND),
+        ("Lend the copy of Emma", LEND),
+        ("Lend Emma's owner", LEND),
+        ("Lend the moon to Kim", LEND),
+        ("Assign B2 to the ship that carries grain", BERTH),
+        ("Retire the car with the grain", RETIRE),
+        ("Add guest from Ann to Bo", ADD_NAME),
+    ],
+)
+def test_what_only_says_which_one_is_meant_is_no_name(question: str, asked: Any) -> None:
+    assert made(question, asked) == []

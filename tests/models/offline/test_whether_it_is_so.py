@@ -144,3 +144,51 @@ def list_shows() -> list[dict[str, Any]]:
 
 def test_somebody_called_like_a_month_is_no_day() -> None:
     assert "2026-10-09" in Agent("offline", tools=[tool(list_shows)]).run_sync("When is Tosca?").text
+
+
+SITES = [
+    {"site": "Elba", "ward": "A", "status": "running", "replicas": 3, "locked": True},
+    {"site": "karst", "ward": "B", "status": "stopped", "replicas": 2, "locked": False},
+]
+
+
+def sites(ward: str | None = None) -> list[dict[str, Any]]:
+    """Lists the sites of a ward."""
+    return [each for each in SITES if ward in (None, each["ward"])]
+
+
+def get_site(site: str) -> dict[str, Any]:
+    """Looks up a site."""
+    return next(each for each in SITES if each["site"] == site)
+
+
+@pytest.mark.parametrize(
+    ("question", "told", "untold"),
+    [
+        ("Is Elba running?", "status running", "replicas"),
+        ("Is Elba stopped?", "status running", "replicas"),
+        ("Which sites are running?", "Elba", "karst"),
+        ("Which ward is Elba in?", "ward A", "No results"),
+        ("How many replicas does karst have?", "replicas 2", "status"),
+        ("What is the status of karst?", "status stopped", "replicas"),
+        ("Is Elba locked?", "locked", "replicas"),
+    ],
+)
+def test_what_is_asked_of_one_is_no_name_of_it(question: str, told: str, untold: str) -> None:
+    reading = [tool(each, effect="read") for each in (sites, get_site)]
+    text = Agent("offline", tools=reading).run_sync(question).text
+
+    assert told in text, text
+    assert untold not in text, text
+
+
+def lift(name: str) -> dict[str, Any]:
+    """State of a lift."""
+    return {"name": name, "locked": True, "floor": 3}
+
+
+def test_a_yes_is_told_without_the_rest_of_the_record() -> None:
+    text = Agent("offline", tools=[tool(lift, effect="read")]).run_sync("Is lift North locked?").text
+
+    assert "locked" in text
+    assert "floor" not in text

@@ -365,7 +365,7 @@ def _verdict(fields: list[Field], exchange: Exchange, outcome: Outcome) -> str |
     if wanted is None:
         if len(truths) != 1 or not fields[0].path:
             return None
-        detail = _facts([found for found in fields if found is not truths[0]], exchange, outcome)
+        detail = subject if asked(truths, clause) else _facts([f for f in fields if f not in truths], exchange, outcome)
         return f"{'Yes' if truths[0].value else 'No'} ({truths[0].label}). {detail}".strip()
     measured = measured_in(exchange.result, clause, wanted.number.end, rest)
     if measured is None:

@@ -117,7 +117,7 @@ _ASK = (
 _DONE_TO = re.compile(
     r"\s+(?:(?:the|an?|all|my|our|your|every|each|both|this|that|these|those|on|off)\b|[\"“'])", re.IGNORECASE
 )
-_SHORT_UNITS = word_set("kg g mg km m cm mm ml l lb lbs oz ft h hr min sec kwh mwh gb mb tb kb")
+_SHORT_UNITS = word_set("kg g mg km m cm mm ml l lb lbs oz ft h hr min sec kwh mwh kw mw t gb mb tb kb")
 _LABELS = word_set("id no nr sku po top min max kw tag am pm or and not to for up")
 _NAMES_TOO = ("may", "will")
 _DOING = ("do", "does", "did")

@@ -64,6 +64,11 @@ _FROM = word_set("from origin start old since source src sender payer")
 _TO = word_set("to target receiver payee dest destination end into until new language target quote recipient")
 
 
+_DAYS = word_set("day date night month")
+_ASKING_WHICH = re.compile(
+    r"\b(?:which|what)\s+(\w+)\s+(is|are|was|were|does|do|did|has|have)\s+(?:the\s+)?$", re.IGNORECASE
+)
+_IN_IT = re.compile(r"\s+(?:in|on|at|from|to|of|with|under|by)\b")
 _ON_DAYS = tuple((word,) for word in ("on", "by", "until", "before", "after", "next", "this", "last", "every"))
 _MAILS, _PAGES = frozenset({"email", "address", "to"}), frozenset(map(stem, ("url", "uri", "link", "website", "page")))
 _USERS = frozenset({"user", "account", "login", "member", "subscriber"})
@@ -158,6 +163,10 @@ def is_free_text(param: Param) -> bool:
 def direction(param: Param) -> str:
     """ "from" or "to" where the parameter's name says so, else empty."""
     words = set(parts(param.name))
+    # The `first_day` is one of two ends, and a `first_name` none.
+    words |= (
+        {"start"} if words & _DAYS and "first" in words else {"end"} if words & _DAYS and "last" in words else set()
+    )
     return "from" if words & _FROM else "to" if words & _TO else ""
 
 
@@ -261,8 +270,16 @@ def _is_place(value: Value, clause: Clause) -> bool:
     return here or "/" in value.text or after == ("time",) or clause.text[value.end : value.end + 2] in ("'s", "’s")
 
 
+def _is_asked_for(param: Param, value: Value, clause: Clause) -> bool:
+    """Whether a clause asks which one it is, "Which ward is Tom in?", so that what stands behind is none."""
+    said = _ASKING_WHICH.search(clause.text[: value.start])
+    if said is None or stem(said[1].lower()) not in param.nouns:
+        return False
+    return said[2].lower() not in ("is", "are", "was", "were") or _IN_IT.match(clause.text, value.end) is not None
+
+
 def _text(param: Param, value: Value, clause: Clause) -> float:
-    if _is_contrary(param, value, clause):
+    if _is_contrary(param, value, clause) or _is_asked_for(param, value, clause):
         return 0.0
     dated = is_calendar_name(value.text) and not cue_of(param, value, clause)
     on_a_day = clause.words_before(value.start, 1) in _ON_DAYS

@@ -30,6 +30,8 @@ _AND = re.compile(r"^\s*(?:,(?=\s)|and|or|&|,\s*(?:and|or))\s*(?:the |our |in |f
 _LEADS = word_set("in at of for from to near on")
 
 _ASKED = re.compile(r"\b(?:(?:how (?:many|much)|what|which)|have (?:an? |any )?)\s*$", re.IGNORECASE)
+_ASKED_OF = re.compile(r"\b(?:how (?:many|much)|what|which)(?:(?:['’]s| is| are| was| were) the)?\s+$", re.IGNORECASE)
+_OF_ANOTHER = re.compile(r"\s+(?:does|do|did|has|have|of|is|are)\s+(?:(?:the|our|my)\s+)?", re.IGNORECASE)
 _WHOSE = ("'s", "’s", "s'", "s’")
 
 
@@ -70,9 +72,19 @@ class Candidates:
         named = [v for v in self.values(param) if v.kind in ("name", "code", "quoted")]
         named = [each for each in named if fits.affinity(param, each, self.clause) >= 0.5]
         before = self.clause.text[: value.start]
+        if not self.tool.may_change and self._is_asked_of(value):
+            return True
         asked = _ASKED.search(before) is not None or (not self.tool.may_change and before.rstrip().endswith(_WHOSE))
         asked = asked and bool(named) and len(named) >= len(wanted)
         return asked or self.is_named_otherwise(param, wanted)
+
+    def _is_asked_of(self, value: Value) -> bool:
+        """Whether a word is what is asked of another one, as the replicas of "How many replicas does web have?" and the
+        version of "What is the version of web?"."""
+        others = phrases(self.clause, self._own_words(), False)
+        asked = _ASKED_OF.search(self.clause.text[: value.start]) is not None
+        behind = _OF_ANOTHER.match(self.clause.text, value.end)
+        return asked and behind is not None and any(each.start == behind.end() for each in others)
 
     def is_of_a_kind(self, param: Param, value: Value) -> bool:
         """Whether a word says of what kind the things are that a tool tells of, where it takes several texts that may

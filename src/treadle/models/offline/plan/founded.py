@@ -61,6 +61,7 @@ _CALLED_BY_WORDS = frozenset(
         "room place area target item thing object product device appliance animal plant dish drink food"
     )
 )
+_CALLED_BY_A_DEED = frozenset(map(stem, ("task", "todo", "chore", "reminder")))
 _EVERY = word_set("all everything everyone everybody both any")
 _ANYWHERE = word_set("everywhere anywhere somewhere nowhere elsewhere")
 _SAID = re.compile(r"\b(?:that|because(?: of)?|saying|says)\b", re.IGNORECASE)
@@ -224,8 +225,8 @@ def _of_another_kind(clause: Clause, tool: KnownTool, param: Param, text: str) -
     verb = next((token for token in clause.tokens if token.low == clause.opening), None)
     place = clause.text.find(text)
     plain = text.islower() and re.fullmatch(r"[a-z -]+", text) is not None
-    # "Mark the bins as done" names a task by its title.
-    plain = plain and "title" not in parts(param.name)
+    # "Mark the bins as done" names a task, as nobody names a book.
+    plain = plain and not ("title" in parts(param.name) and _CALLED_BY_A_DEED & {*tool.name_stems})
     if verb is None or not plain:
         return []
     if not _DIRECTLY.fullmatch(clause.text[verb.end : max(place, 0)]):

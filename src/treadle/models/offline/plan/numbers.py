@@ -82,7 +82,7 @@ _FAMILIES = tuple(
         "inch inches",
         "cm centimeter centimeters centimetre",
         "mm millimeter millimeters",
-        "ton tons tonne tonnes",
+        "ton tons tonne tonnes t",
         "mg milligram milligrams",
         "ml milliliter milliliters millilitre millilitres",
         "gb gigabyte gigabytes",
@@ -90,6 +90,8 @@ _FAMILIES = tuple(
         "tb terabyte terabytes",
         "kwh",
         "mwh",
+        "kw kilowatt kilowatts",
+        "mw megawatt megawatts",
         "ounce ounces oz",
         "gallon gallons",
         "kg kilogram kilograms kilo kilos",
@@ -287,8 +289,8 @@ def unit_after(value: Value, clause: Clause) -> str | None:
     for token in [token for token in clause.tokens if token.start >= value.end][:3]:
         joined = re.fullmatch(r"[\s-]*", clause.text[end : token.start]) is not None
         inside = family(token.stem) is None and any(v.start <= token.start < v.end for v in clause.values)
-        # "m" is a small word as well, in "I'm".
-        small = is_function_word(token.text) and (run or token.low != "m")
+        # "m" and "t" are small words as well, in "I'm" and "can't".
+        small = is_function_word(token.text) and (run or token.low not in ("m", "t"))
         if not joined or inside or small or not token.text[0].isalpha():
             break
         if run and is_verb(token.text):

@@ -30,6 +30,7 @@ _STATING = word_set("is are not been the many which what all of list show with h
 # Whether the first or the last of these is the highest is not plain.
 RANKS = frozenset(stem(word) for word in word_set("rank ranking priority position grade"))
 
+_BEING = re.compile(r"^\W*(?:is|are)\b", re.IGNORECASE)
 _WHEREIN = word_set("in at on")
 _PARTS = word_set("department team class group ward hall section floor room division unit grade env environment")
 _COMPARED = {"ge": ge, "le": le, "gt": gt, "lt": lt}
@@ -169,7 +170,10 @@ class Picking(Columns):
                 if size == 1 and any(each.nouns == (run[0].stem,) for each in self.table.columns):
                     # It may be the name of a field as well.
                     return False
-                computing = size == 1 and is_computing(written) and written not in MADE
+                # "Which sites are running?" asks for no running total.
+                stated = _BEING.match(self.text) is not None or self._before(start) in ("is", "are")
+                stated = stated and end == self.clause.tokens[-1].end
+                computing = size == 1 and is_computing(written) and written not in MADE and not stated
                 listed = [text for row in self.table.rows for _, each in rows_of(row) for text in each]
                 twice = len(found) > 1 or any(is_called(written, text) for text in listed)
                 if twice or computing or not self._holds(found[0], written, start, end):
@@ -229,7 +233,7 @@ class Picking(Columns):
             return True
         after = next((token.stem for token in self.clause.tokens if token.start >= end), "")
         before = self._before(start)
-        ends = not after and stem(before) in self.nouns
+        ends = not after and (stem(before) in self.nouns or _BEING.match(self.text) is not None)
         return after in self.nouns or before in _STATING or is_negation(before) or ends
 
     def _beside(self, column: Column, start: int, end: int) -> tuple[int, int] | None:

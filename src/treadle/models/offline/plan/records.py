@@ -111,6 +111,8 @@ def _may_tell(asked: _Asked, clause: Clause) -> bool:
     things = nouns.union(asked.tool.name_stems)
     chosen = [(a, b) for a, b in asked.used if clause.text[a:b].lower() in asked.tool.choices]
     spans += [(a, b) for a, b in chosen if any(stem(word) in things for word in clause.words_after(b, 1))]
+    having = many.HAVING.match(clause.text)
+    spans += [(a, b) for a, b in asked.used if having is not None and clause.text[a:b] in having.groups()]
     named = [a for a, _ in dict.fromkeys(spans) if all(a != v.start for v in given)]
     asking = many.QUESTION.search(clause.text) is not None or clause.is_yes_or_no
     sure = asking and len(given) + len(named) >= len(asked.arguments)

@@ -11,6 +11,7 @@ from typing import Any
 from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import parts, stem
+from treadle.models.offline.plan.affinity import is_free_text
 from treadle.models.offline.plan.ties import PEOPLE
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
@@ -68,6 +69,8 @@ _OF_HIS = re.compile(
 _OF = re.compile(rf"\b(?:(\w+)\s+)?{_ARTICLE}\s+(\w+)\s+of\s+(?:the\s+)?$", re.IGNORECASE)
 _WHERE = re.compile(r"\b(?:where|wherever|whoever|whatever|whichever)\s+(?:the\s+)?$", re.IGNORECASE)
 _WHAT = re.compile(r"\b(?:what|who|whom|which|how)\s+(?:the\s+)?$", re.IGNORECASE)
+# "The ship that carries grain", "the car with the grain".
+_THAT = re.compile(r"\b(?:the|an?|any|every)\s+[\w-]+\s+(?:that|with)\s+(?:(?:the|an?)\s+)?$", re.IGNORECASE)
 _STAFF = re.compile(r"\s+(?:staff|team|crew|personnel|people|department|employees|workers|members)\b", re.IGNORECASE)
 _BEHIND = re.compile(rf"\b{_ARTICLE}\s+$", re.IGNORECASE)
 _DESCRIBED = re.compile(
@@ -109,8 +112,14 @@ def told_by_another(
                 found += _somebody(clause, match, tool, param)
             if tool.may_change and (of := _OF_HIS.match(clause.text, match.end())) is not None:
                 found.append(match.group() + of.group())
+            others = {text.lower() for text in arguments.values() if isinstance(text, str)}
+            if tool.may_change and (owned := _WHOSE.match(clause.text, match.end())) and owned[1] in others:
+                # "Lend Dune's owner"
+                found.append(match.group() + owned.group())
             if tool.may_change and (what := _WHAT.search(clause.text[: match.start()])) is not None:
                 found.append(what.group() + match.group())
+            if tool.may_change and (that := _told_so(clause.text, match, tool, param)):
+                found.append(that)
         if tool.may_change and param.shape == "text":
             found += _described(clause.text, value, param)
             if value.islower() and re.match(rf"{_ARTICLE} ", value) and stem(parts(value)[-1]) in param.nouns:
@@ -133,6 +142,14 @@ def _beside(text: str, match: re.Match[str], param: Param, tools: Sequence[Known
             yield of.group() + match.group()
     if match.group().lower() in _WHICH:
         yield from _described_by(text, match, param)
+
+
+def _told_so(text: str, match: re.Match[str], tool: KnownTool, param: Param) -> str:
+    """What only says which one is meant, or what it has: of "the ship that carries grain" no name is said."""
+    that = _THAT.search(text[: match.start()]) if match.group().islower() and not is_free_text(param) else None
+    if that is None or (re.search(r"\bwith\s", that.group()) and re.search(r"\bwith\b", tool.spec.description)):
+        return ""
+    return that.group() + match.group()
 
 
 def _named_by_owner(clause: Clause, match: re.Match[str], tool: KnownTool, param: Param) -> Iterator[str]:

@@ -18,12 +18,17 @@ from treadle.models.offline.plan.toolbox import KnownTool
 _SCALES = tuple(
     {family(stem(name)): Fraction(size) for name, size in scale.items()}
     for scale in (
-        {"second": 1, "minute": 60, "hour": 3600},
-        {"mg": 1, "g": 1000, "kg": 10**6},
+        {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800},
+        {"month": 1, "year": 12},
+        {"mg": 1, "g": 1000, "kg": 10**6, "tonne": 10**9},
         {"mm": 1, "cm": 10, "m": 1000, "km": 10**6},
         {"ml": 1, "litre": 1000},
+        {"kw": 1, "mw": 1000},
+        {"kwh": 1, "mwh": 1000},
     )
 )
+# "500 m" may be metres, miles, minutes or millions, and a ton is another one in America.
+_LOOSE = ("m", "ton")
 
 
 def fill_scaled(tool: KnownTool, clause: Clause, out: Filling) -> None:
@@ -41,7 +46,11 @@ def fill_scaled(tool: KnownTool, clause: Clause, out: Filling) -> None:
             # What converts hours to minutes is not asked for the minutes of 90 minutes.
             continue
         (own,) = units & {*scale}
-        able = [p for p in tool.params if p.shape == "number" and own in {family(word) for word in p.stems}]
+        able = [
+            p
+            for p in tool.params
+            if p.shape == "number" and own in {family(word) for word in p.stems if word not in _LOOSE}
+        ]
         said = [value for value in clause.values if value.kind == "number" and _unit(value, clause) in scale]
         if len(able) != 1 or len(said) != 1 or able[0].name in out.arguments or "per" in able[0].stems:
             continue
@@ -51,12 +60,16 @@ def fill_scaled(tool: KnownTool, clause: Clause, out: Filling) -> None:
         end = next(t.end for t in clause.tokens if t.start >= value.end and family(t.stem) == _unit(value, clause))
         amount = Fraction(value.text.replace(",", "")) * scale[_unit(value, clause)] / scale[own]
         exact = amount.denominator == 1 or ("number" in param.types and Fraction(str(float(amount))) == amount)
+        # No month is a twelfth of every year.
+        exact = exact and (amount.denominator == 1 or own != family("year"))
         if exact and amount > 0 and not overlaps(value.start, end, out.used):
             out.arguments[param.name] = int(amount) if amount.denominator == 1 else float(amount)
             out.used.append((value.start, end))
 
 
 def _unit(value: Value, clause: Clause) -> int | None:
-    unit = unit_after(value, clause)
-    # "500 m" may be metres, miles, minutes or millions.
-    return family(unit) if unit is not None and unit != "m" and is_other_unit(value, clause) is None else None
+    unit, beside = unit_after(value, clause), next((t for t in clause.tokens if t.start >= value.end), None)
+    # Two working days are no 48 hours, and a mW is no MW.
+    if unit is None or beside is None or beside.stem != unit or beside.text == "mW":
+        return None
+    return family(unit) if unit not in _LOOSE and is_other_unit(value, clause) is None else None

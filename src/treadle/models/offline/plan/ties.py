@@ -29,6 +29,8 @@ _SPEECH = re.compile(
 _SAYING = re.compile(r"(?<=\s)(?:saying|that says|which says|that reads|reading)(?= ?[:,]? ?[\"“'‘«„]?$)")
 _UP_TO = re.compile(r"\bup to (?:the )?$", re.IGNORECASE)
 _OF_PEOPLE = word_set("for to by of with")
+# "Give Bob 3 potions"
+_HOW_MUCH_OF_IT = re.compile(r"\s+(?:\d|an?\s)")
 _AT = word_set("to into in on onto at")
 PEOPLE = word_set(
     "doctor teacher driver nurse agent trainer coach tutor lawyer landlord host sender receiver payee buyer seller "
@@ -68,7 +70,8 @@ def settle(tool: KnownTool, out: Filling, clause: Clause, render: Callable[[Para
                 out.used = [span for span in out.used if not overlaps(value.start, value.end, [span])]
     out.used += _leads_spoken_of(tool, out.given, clause)
     out.used += [m.span() for p, v in out.given if fits.is_free_text(p) and (m := _quoted_by(v, clause)) is not None]
-    if _loose(tool, out.given):
+    if not out.spread and _loose(tool, out.given):
+        # Each of several is looked at by itself.
         out.unclear = _unclear(tool, out.given, clause)
 
 
@@ -116,6 +119,9 @@ def is_led_astray(tool: KnownTool, param: Param, value: Value, clause: Clause) -
     if led == "for" and tool.change is not None and "payee" in parts(param.name):
         # "Pay 50 for Will" pays somebody else.
         return "for" not in told
+    if led == "of" and tool.change is not None and "of" not in told and param.shape == "text":
+        # "Lend the rest of Emma" lends nothing to Emma.
+        return bool(told & _AT) and value.kind != "quoted"
     return not fits.direction(param) and led not in told and bool(told & set(_OPPOSITE.get(led, ())))
 
 
@@ -183,14 +189,15 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     if (_is_beside(param, value, clause) and led != "of") or (after and stem(after[1]) in _own_nouns(param)):
         return 4
     told = told_leads(tool, param)
+    person = value.kind != "code" and any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE)
     if led in ("to", "into") and _is_set(param, value, clause):
         return 4
     if led in ("to", "into") and clause.command in _SETTING and "to" not in told:
         # What is set to something has to be said: of "Change Sales to Ute" either may be the department.
         return 0
     if led in told or (led and (led,) == parts(param.description)[:1]):
-        # "From where it was seen"
-        return 3
+        # "From where it was seen"; of two that are so led, "for Hamlet for Ms Voss", who has a title is somebody.
+        return 3 + (person and _TITLED.match(value.text) is not None)
     if _OBJECT in told and led == "of" and _is_measured(value, clause):
         return 3
     if led == "by" and not any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE):
@@ -206,15 +213,23 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
         token.end <= value.start and not is_function_word(token.text) and token.stem not in tool.name_stems
         for token in clause.tokens[1:]
     )
-    if _OBJECT in told and commanded and (not is_function_word(led) or led in ("", *parts(tool.name))):
+    to_somebody = value.kind == "name" and not person and _HOW_MUCH_OF_IT.match(clause.text, value.end) is not None
+    if (
+        _OBJECT in told
+        and commanded
+        and not to_somebody
+        and (not is_function_word(led) or led in ("", *parts(tool.name)))
+    ):
         return 2
-    person = any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE)
     place = any(stem(word) in param.nouns for word in PLACE_WORDS)
     owned = clause.text[value.end : value.end + 2] in ("'s", "’s", "' ", "’ ")
     if value.text.startswith("Dr") and {"doctor", "physician"} & set(param.nouns):
         return 3
     if person and (led in _OF_PEOPLE or owned or _TITLED.match(value.text)):
         return 1 + (bool(_TITLED.match(value.text)) or led == "by")
+    if person and value.kind == "name" and [each.kind for each in clause.values].count("name") == 1:
+        # "Give Bob 3 potions"
+        return 1
     return 1 if place and led in _OF_PLACES else 0
 
 
