@@ -274,3 +274,33 @@ def test_what_looks_like_somebody_goes_to_who_it_is_for(question: str, asked: An
 )
 def test_what_only_says_which_one_is_meant_is_no_name(question: str, asked: Any) -> None:
     assert made(question, asked) == []
+
+
+BONUS = change("pay_bonus", "Pay a bonus to an employee.", employee=str, amount=float)
+DRAIN = change("drain", "Drain a tank.", tank=str, percent=int)
+BARRIER = change("barrier", "The barrier.", state=Literal["open", "closed"])
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Pay Rosa Lind 500", BONUS),
+        ("Drain T1 to 20 percent", DRAIN),
+        ("Is the barrier open?", BARRIER),
+    ],
+)
+def test_an_order_says_of_what_and_how_far(question: str, asked: Any) -> None:
+    assert made(question, asked) == []
+
+
+def test_a_bonus_that_is_named_is_paid() -> None:
+    given = {"employee": "Rosa Lind", "amount": 500.0}
+
+    assert made("Pay Rosa Lind a bonus of 500", BONUS) == [("pay_bonus", given)]
+
+
+def test_what_is_sold_to_somebody_may_have_another_name_than_the_tool() -> None:
+    sell = change("sell_grain", "Sell grain to a buyer.", crop=str, tonnes=float, buyer=str)
+    given = {"crop": "barley", "tonnes": 0.8, "buyer": "Otto"}
+
+    assert made("Sell 800 kg barley to Otto", sell) == [("sell_grain", given)]

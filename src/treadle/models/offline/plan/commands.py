@@ -118,7 +118,13 @@ class Commands:
     @cached_property
     def _is_called_by_noun(self) -> bool:
         needs = (not self.shapes, not self.takes)
-        return self.changes is None and is_called_by_noun(self.name, self.summary, self.returns, *needs)
+        called = self.changes is None and not self._says_its_name
+        return called and is_called_by_noun(self.name, self.summary, self.returns, *needs)
+
+    @property
+    def _says_its_name(self) -> bool:
+        """Whether its description is nothing but its name: "The barrier"."""
+        return parts(self.summary)[:1] == ("the",) and parts(self.summary)[1:] == parts(self.name)
 
     @cached_property
     def _is_worked_out(self) -> bool:
@@ -233,7 +239,11 @@ class Commands:
         """Whether nothing is said of it but its name, and that is nothing but what one asks for: "Recipe for a dish"
         of `recipe`."""
         said, words = parts(self.summary), parts(self.name)
-        alone = not said or (said[: len(words)] == words and {*said[len(words) :][:1]} <= BEHIND_THINGS)
+        alone = (
+            not said
+            or self._says_its_name
+            or (said[: len(words)] == words and {*said[len(words) :][:1]} <= BEHIND_THINGS)
+        )
         return alone and is_a_thing(self.name, self.shapes, self.returns, self.takes)
 
     @cached_property
@@ -247,7 +257,7 @@ class Commands:
         if first in _ONLY_TELLING or is_power(first, self.shapes, self.takes):
             return not is_done_to_a_thing(self.name, self.summary, self.shapes)
         said, last = parts(self.summary), parts(self.name)[-1]
-        if not said:
+        if not said or self._says_its_name:
             return first in _TOLD_BY_NAME or (is_function_word(first) and first != "like")
         # "Patients to be loaded" says nothing of what `load_patient` does.
         heads = self._begun[1] not in _DETERMINERS | {"and", "or"}

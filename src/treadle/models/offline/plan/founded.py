@@ -18,6 +18,7 @@ from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.naming import INFORMATION
 from treadle.models.offline.plan.orders import PARTICLES, WHEN, besides_the_order, lacks_particle
 from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.ties import PEOPLE
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
 Span = tuple[int, int]
@@ -53,6 +54,9 @@ _FIRST_NAMES = word_set(
     "bill mark rob sue grant chase frank rose page skip pat drew nick jack grace hope peg pierce lance josh tuck flip "
     "buck dash trip tip ward wade harry chip ray carol will dean drew guy pearl rod rip hunter reed stew gene bob"
 )
+_PEOPLE = frozenset(stem(word) for word in PERSON_WORDS | PEOPLE)
+# A number is that by itself.
+_PAID = frozenset(stem(word) for word in word_set("money payment amount fund cash sum to from for by with"))
 _UPDATING = word_set("update change modify edit adjust")
 # What is called by plain words, as kitchens and goats are.
 _CALLED_BY_WORDS = frozenset(
@@ -132,7 +136,20 @@ def _of_nothing(clause: Clause, tool: KnownTool, arguments: dict[str, Any]) -> l
     naming = verb.low == "call" and _NAMED.match(clause.text, verb.end)
     said_to_me = any(fits.is_free_text(param) for param in tool.params if param.name in arguments)
     naming = naming or (not said_to_me and _TO_ME.match(clause.text, verb.end))
-    return [verb.text] if alone or same or naming or _THAT.match(clause.text, verb.end) else []
+    nothing = _is_of_nothing_said(tool, arguments, said)
+    return [verb.text] if alone or same or naming or nothing or _THAT.match(clause.text, verb.end) else []
+
+
+def _is_of_nothing_said(tool: KnownTool, arguments: dict[str, Any], said: Collection[str]) -> bool:
+    """Whether an order gives somebody a number, and does not say of what: of "Pay Rosa 500" nobody knows that it is the
+    bonus that `pay_bonus` pays."""
+    given = [param for param in tool.params if param.name in arguments]
+    named = [_PEOPLE & {*param.nouns} for param in given if param.shape != "number"]
+    somebody = bool(named) and all(named)
+    number = any(param.shape == "number" for param in given)
+    taken = {word for param in tool.params for word in (*param.nouns, *param.stems)}
+    things = {*tool.name_stems[1:]} - taken - _PEOPLE - _PAID - {stem(word) for word in PARTICLES}
+    return somebody and number and bool(things) and not things & {*said}
 
 
 def _turned_round(clause: Clause, tool: KnownTool, arguments: dict[str, Any]) -> list[str]:

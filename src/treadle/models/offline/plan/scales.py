@@ -29,6 +29,8 @@ _SCALES = tuple(
 )
 # "500 m" may be metres, miles, minutes or millions, and a ton is another one in America.
 _LOOSE = ("m", "ton")
+# "An event of a day" takes its minutes all the same.
+_CALENDAR = frozenset(("day", "week", "month", "year"))
 
 
 def fill_scaled(tool: KnownTool, clause: Clause, out: Filling) -> None:
@@ -39,8 +41,9 @@ def fill_scaled(tool: KnownTool, clause: Clause, out: Filling) -> None:
         clause: the clause.
         out: takes the arguments.
     """
-    words = {*parts(tool.name), *(token.low for token in tokens(tool.spec.description))}
-    units = {family(stem(word)) for word in words} | {family(word) for param in tool.params for word in param.stems}
+    words = {*parts(tool.name), *(token.low for token in tokens(tool.spec.description))} - _CALENDAR
+    units = {family(stem(word)) for word in words}
+    units |= {family(w) for p in tool.params for w in p.stems if p.shape == "number" or w not in _CALENDAR}
     for scale in _SCALES:
         if len(units & {*scale}) != 1:
             # What converts hours to minutes is not asked for the minutes of 90 minutes.

@@ -46,6 +46,8 @@ _RESETTING = word_set(
     "set change update modify edit rename adjust assign reassign move transfer switch promote demote upgrade downgrade"
 )
 _SPANS = word_set("seconds minutes hours days weeks months years")
+_FILLING = word_set("fill refill drain empty pump charge inflate deflate dilute")
+_LEVELS = word_set("to target level until")
 _OBJECT = "<object>"
 _MANY = 5
 
@@ -115,6 +117,9 @@ def is_led_astray(tool: KnownTool, param: Param, value: Value, clause: Clause) -
     if value.kind == "number":
         # To heal somebody by 20 points is not to heal him to 20.
         said = {token.low for token in tokens(tool.spec.description)}
+        if tool.change is not None and led == "to" and clause.opening in _FILLING and "to" not in said:
+            # What is drained to 20 percent is not drained of 20.
+            return not _LEVELS & {*parts(param.name)}
         return tool.change is not None and led in ("by", "to") and said & {"by", "to"} == {"to", "by"} - {led}
     if led == "for" and tool.change is not None and "payee" in parts(param.name):
         # "Pay 50 for Will" pays somebody else.
@@ -214,6 +219,7 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
         for token in clause.tokens[1:]
     )
     to_somebody = value.kind == "name" and not person and _HOW_MUCH_OF_IT.match(clause.text, value.end) is not None
+    to_somebody = to_somebody and any(stem(w) in each.nouns for w in PERSON_WORDS | PEOPLE for each in tool.params)
     if (
         _OBJECT in told
         and commanded
