@@ -16,7 +16,7 @@ from treadle.models.port import ModelRequest
 pytestmark = pytest.mark.anyio
 JSON = {"content-type": "application/json"}
 AFTER = {
-    "system": {"user"},
+    "system": {"user", "assistant"},
     "user": {"user", "assistant"},
     "assistant": {"user", "tool"},
     "tool": {"tool", "assistant"},
@@ -77,6 +77,20 @@ async def test_a_run_at_its_limit_is_closed(serve):
     assert [one["role"] for one in json.loads(server.requests[-1].body)["messages"]][-3:] == [
         "tool", "assistant", "user"
     ]  # fmt: skip
+
+
+async def test_what_the_system_says_stays_said_by_it(serve):
+    """Regression: instructions were joined to the question and sent as the user's, or the run crashed."""
+    server = serve(answering(("look", {"page": 1}), "So far.", "Hm."))
+    agent = Agent(mistral(server), instructions="Be terse.", tools=[look], limits=Limits(steps=2))
+    assert (await agent.run("Look.")).text == "So far."
+    begun = Conversation([AssistantMessage((Text("Hello."),)), UserMessage("One.")])
+    assert (await agent.run("Two.", conversation=begun)).text == "Hm."
+    sent = [json.loads(request.body)["messages"] for request in server.requests]
+    assert all(messages[0]["role"] == "system" and "Be terse." in messages[0]["content"] for messages in sent)
+    assert [one["role"] for one in sent[1]] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert [one["role"] for one in sent[2]] == ["system", "assistant", "user"]
+    assert sent[2][-1]["content"] == "One.\n\nTwo."
 
 
 async def test_under_a_name_of_ones_own_it_is_learned(serve):

@@ -173,11 +173,14 @@ class ChatCodec:
         for message in messages:
             match message:
                 case SystemMessage():
-                    said.append({"role": "system", "content": message.content})
+                    if not bridged:
+                        yield from said
+                        said = []
+                    yield {"role": "system", "content": message.content}
                 case UserMessage():
                     said.append({"role": "user", "content": self._content(message.content)})
                 case AssistantMessage():
-                    said.append(self._assistant(message))
+                    yield self._assistant(message)
                 case ToolMessage():
                     yield {"role": "tool", "tool_call_id": self._call_id(message.call_id), "content": message.text}
                     if not isinstance(message.content, str):
@@ -188,7 +191,7 @@ class ChatCodec:
                     assert_never(message)
         if besides:
             said.insert(0, {"role": "user", "content": besides})
-        if bridged and said and type(messages[0]) is ToolMessage:
+        if bridged and said and any([type(message) is ToolMessage for message in messages]):
             yield {"role": "assistant", "content": BRIDGE}
         yield from [_joined(said)] if bridged and len(said) > 1 else said
 
