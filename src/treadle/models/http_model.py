@@ -237,6 +237,9 @@ class HttpModel:
             try:
                 return await watch.wait(post)
             except BadRequest as refusal:
+                if refusal.retryable:
+                    # That is of the reply, whose words stand in it, and which is paid for.
+                    raise
                 try:
                     sent = ways.send(refusal)
                 except StopIteration:

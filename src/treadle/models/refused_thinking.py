@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from treadle.context.shown import told_of
 from treadle.kernel.messages import AssistantMessage, AssistantPart, Json, Message, Opaque, Text, Thinking
-from treadle.models.anthropic_thinking import thinking_fields
+from treadle.models.anthropic_thinking import adaptive, thinking_fields
 from treadle.models.errors import BadRequest
 from treadle.models.port import ModelRequest
 from treadle.models.refused_wishes import RefusedWishes
@@ -72,7 +72,9 @@ class RefusedThinking:
         self._asks = False
         self._cannot = False
         self._left_out: dict[int, None] = {}
-        self._wishes = RefusedWishes(name)
+        # A budget is not among what is reckoned with for a reply without thinking.
+        lengthened = dialect == "anthropic" and not adaptive(model)
+        self._wishes = RefusedWishes(name, None if lengthened else "low")
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -80,14 +82,15 @@ class RefusedThinking:
         return {"anthropic-beta": BETA} if self._asks and self._dialect == "anthropic" else {}
 
     def ways(self, request: ModelRequest) -> Generator[ModelRequest, BadRequest, None]:
-        """What to send for `request`; and what in its place, for the refusal that is sent in, as long as there is any.
-
-        What its model will not do is not asked for again.
-        """
-        asked: ModelRequest | None = self._wishes.granted(request)
-        while asked is not None:
+        """What to send for `request`, and what in its place for each refusal that is sent in, while there is any."""
+        wishes = self._wishes.ways(request)
+        asked = next(wishes)
+        while True:
             refusal = yield from self._thoughts(asked)
-            asked = self._wishes.without(asked, refusal)
+            try:
+                asked = wishes.send(refusal)
+            except StopIteration:
+                return
 
     def _thoughts(self, request: ModelRequest) -> Generator[ModelRequest, BadRequest, BadRequest]:
         """What to send with less and less of what was thought earlier; returns the refusal that this does not help.

@@ -18,8 +18,8 @@ Pure but for what is kept of a model. Neighbour: `treadle.models.refused_thinkin
 
 import logging
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Generator, Sequence
+from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
@@ -46,7 +46,10 @@ UNORDERED: Final = re.compile(
 )
 UNTHOUGHT: Final = re.compile(r"reasoning_content\b.{0,60}(?:must be passed back|is missing)", re.IGNORECASE)
 ECHO: Final = "reasoning_content"
+SILENCE: Final = ("none", 0)
 BETWEEN: Final = AssistantMessage((Text(BRIDGE),))
+
+Wish: TypeAlias = Literal["silence", "order", "no echo"] | tuple[str, str | int | None]
 
 log = logging.getLogger("treadle")
 
@@ -56,58 +59,76 @@ class RefusedWishes:
 
     Args:
         name: the model, for the log.
+        little: how it is asked to think little; None if not at all, as where that would lengthen its reply.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, little: Literal["low"] | None = "low") -> None:
         self._name = name
-        # Which choices, with how much thinking: most of those that cannot be made to call can where they do not think.
-        self._untaken: set[tuple[str, str | int | None]] = set()
-        self._unsilenced = False
-        self._unordered = False
-        self._unthought = False
+        self._little = little
+        self._refused: frozenset[Wish] = frozenset()
 
     def granted(self, request: ModelRequest) -> ModelRequest:
         """`request` without the wishes that are known to be refused."""
-        if self._unsilenced and request.settings.thinking in ("none", 0):
-            request = replace(request, settings=replace(request.settings, thinking="low"))
+        if "silence" in self._refused and request.settings.thinking in SILENCE:
+            request = replace(request, settings=replace(request.settings, thinking=self._little))
         usual = request.usual
-        if usual is not None and self._is_untaken(usual.tool_choice, request):
+        if usual is not None and _choice(usual.tool_choice, request) in self._refused:
             request = replace(request, usual=replace(usual, tool_choice="auto"))
-        if self._is_untaken(request.tool_choice, request):
+        if _choice(request.tool_choice, request) in self._refused:
             request = replace(request, tool_choice="auto")
-        if self._unordered and (messages := _ordered(request.messages)) is not None:
+        if "order" in self._refused and (messages := _ordered(request.messages)) is not None:
             request = replace(request, messages=messages, passing=0)
-        if self._unthought and (messages := _echoed(request.messages)) is not None:
+        if "no echo" in self._refused and (messages := _echoed(request.messages)) is not None:
             request = replace(request, messages=messages)
         return request
 
-    def without(self, request: ModelRequest, refusal: BadRequest) -> ModelRequest | None:
-        """What to send in place of `request` after its `refusal`; None if that is of no such wish."""
-        words = str(refusal)
-        if request.tool_choice != "auto" and UNTAKEN.search(words):
-            self._untaken.add((_kind(request.tool_choice), request.settings.thinking))
-            what = (
-                f"cannot be held to the tool choice {request.tool_choice!r} as it is asked here, and is left to choose"
-            )
-        elif UNSILENCED.search(words):
-            self._unsilenced = True
-            what = 'cannot be told not to think, and is asked to think little (thinking="low")'
-        elif UNORDERED.search(words):
-            self._unordered = True
-            what = "takes no message of the user after another, or after results, and is sent them joined, or apart"
-        elif UNTHOUGHT.search(words):
-            self._unthought = True
-            what = f"takes no message of its own without {ECHO}, and is sent a blank one where it thought nothing"
-        else:
-            return None
-        sent = self.granted(request)
-        if sent is request:
-            return None
-        log.warning("%s %s", self._name, what, extra={"run_id": request.run_id, "model": self._name})
-        return sent
+    def ways(self, request: ModelRequest) -> Generator[ModelRequest, BadRequest, None]:
+        """What to send for `request`; and what in its place, for the refusal that is sent in, as long as there is any.
 
-    def _is_untaken(self, choice: str, request: ModelRequest) -> bool:
-        return (_kind(choice), request.settings.thinking) in self._untaken
+        What its model will not do is not asked for again. Words that name a wish may be of something else, which may
+        quote them: where the request is refused without it, too, it is asked for again.
+        """
+        found: set[Wish] = set()
+        sent = self.granted(request)
+        while True:
+            refusal = yield sent
+            wish, what = _told(sent, str(refusal))
+            if wish is None:
+                break
+            if wish not in self._refused:
+                found.add(wish)
+                self._refused |= {wish}
+            last, sent = sent, self.granted(sent)
+            if sent is last:
+                break
+            log.warning("%s %s", self._name, what, extra={"run_id": request.run_id, "model": self._name})
+        self._refused -= found
+
+
+def _told(request: ModelRequest, words: str) -> tuple[Wish | None, str]:
+    """Which wish of `request` is refused by such `words`, and what is done then; None if that is of no such wish."""
+    if request.tool_choice != "auto" and UNTAKEN.search(words):
+        return _choice(request.tool_choice, request), (
+            f"cannot be held to the tool choice {request.tool_choice!r} as it is asked here, and is left to choose"
+        )
+    if request.settings.thinking in SILENCE and UNSILENCED.search(words):
+        return "silence", "cannot be told not to think, and is asked to think little, where that can be asked"
+    if UNORDERED.search(words):
+        return (
+            "order",
+            "takes no message of the user after another, or after results, and is sent them joined, or apart",
+        )
+    if UNTHOUGHT.search(words):
+        return (
+            "no echo",
+            f"takes no message of its own without {ECHO}, and is sent a blank one where it thought nothing",
+        )
+    return None, ""
+
+
+def _choice(choice: str, request: ModelRequest) -> Wish:
+    """Which choice, with how much thinking: most models that cannot be made to call can where they do not think."""
+    return _kind(choice), request.settings.thinking
 
 
 def _kind(choice: str) -> str:
