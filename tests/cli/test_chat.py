@@ -29,6 +29,12 @@ def test_lines_from_a_pipe_are_one_conversation(treadle: Any) -> None:
     assert (done.code, done.out) == (0, "1: one\n2: two\n")
 
 
+def test_lines_from_a_pipe_of_windows_are_those_alone(treadle: Any) -> None:
+    """The model was shown the mark at the beginning, and a command after it was no command."""
+    assert treadle("chat", "--model", "script:echo", input="\ufeffone\r\ntwo\r\n").out == "1: one\n2: two\n"
+    assert treadle("chat", "--model", "script:echo", input="\ufeff/exit\r\nnot asked\r\n").out == ""
+
+
 def test_a_quiet_chat_says_why_there_is_no_answer(treadle: Any) -> None:
     """There was nothing at all: no answer, and no word of the key that is not valid."""
     assert treadle("chat", "--model", "script:answers", "--quiet", input="one\n").err == ""

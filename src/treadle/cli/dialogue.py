@@ -49,7 +49,8 @@ def _piped() -> str:
     line = sys.stdin.readline()
     if not line:
         raise EOFError
-    return line.rstrip("\r\n")
+    # On Windows a pipe may begin with a byte order mark.
+    return line.removeprefix("\ufeff").rstrip("\r\n")
 
 
 class Decided(NamedTuple):
