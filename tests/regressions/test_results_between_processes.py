@@ -8,7 +8,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from treadle import Agent, MemoryJournal, Misuse, RunResult, RunStopped, tool
+from treadle import Agent, MemoryJournal, Misuse, RunResult, RunStopped, external_tool, tool
 from treadle.drivers.conversing import GoneOn
 from treadle.journal import JournalConflict, RunHeld, TakenOver, UnknownRun
 from treadle.journal.holder import Holder
@@ -23,6 +23,14 @@ HOLDER = Holder("clerk", "host", 7)
 def double(n: int) -> int:
     """Doubles a number."""
     return 2 * n
+
+
+def halved(n: int) -> int:
+    """Halves a number."""
+    return n // 2
+
+
+half = tool(halved, effect="read")
 
 
 def run_here(question: str) -> RunResult:
@@ -121,3 +129,30 @@ def test_what_says_that_a_conversation_has_gone_on_is_the_same_in_another_proces
 
     other = pickle.loads(pickle.dumps(error))
     assert (type(other), str(other), other.newer) == (GoneOn, str(error), newer.run_id)
+
+
+def test_a_tool_goes_to_another_process_by_its_name_as_a_function_does():
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert list(pool.map(double, [1, 4])) == [2, 8]
+    assert [pickle.loads(pickle.dumps(one)) for one in (double, half)] == [double, half]
+    assert copy.deepcopy({"tools": [double, half]}) == {"tools": [double, half]}
+
+
+def test_a_tool_that_no_module_has_says_why_it_cannot_be_pickled():
+    def inner(n: int) -> int:
+        """Gives a number back."""
+        return n
+
+    local = tool(inner, effect="read")
+    other = tool(halved, name="other", effect="read")
+    below = Agent(ScriptedModel([]), name="below").as_tool()
+    for one in (
+        local,
+        other,
+        below,
+        double.named("twice"),
+        external_tool("far", "Is done far away.", {"type": "object"}),
+    ):
+        with pytest.raises(Misuse, match=f"the tool {one.name!r} cannot be pickled.*at the top of the module"):
+            pickle.dumps(one)
+        assert copy.deepcopy(one) is one

@@ -59,3 +59,9 @@ class _Rest:
                     waits_for = coroutine.send(given)
         except StopIteration as done:
             return done.value
+
+
+def is_cancelled() -> bool:
+    """Whether the current task was told to stop."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

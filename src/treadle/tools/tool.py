@@ -2,8 +2,7 @@
 
 A `Tool` never changes after it was made (by `tool`, `Tool.from_schema`, `external_tool` or `load_tools`) and holds
 nothing of a run. Its `call` raises nothing of the function's: whatever goes wrong becomes an output that the model can
-read.
-Scheduling, approval and the journal are the driver's; the fields here tell it what it may do.
+read. Scheduling, approval and the journal are the driver's; the fields here tell it what it may do.
 """
 
 import asyncio
@@ -22,11 +21,12 @@ from typing_extensions import ParamSpec, TypeVar
 
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments
+from treadle.tools.by_name import by_name
 from treadle.tools.context import Cancellation, ToolContext, from_thread
 from treadle.tools.described import described
 from treadle.tools.errors import AsksPerson, BadTool, OutcomeUnknown, ToolError, passing, place_of_exception
 from treadle.tools.failure import SaysError, is_failure
-from treadle.tools.limit import TimedOut, within
+from treadle.tools.limit import TimedOut, is_cancelled, within
 from treadle.tools.options import Effect, NeedsApproval, ToolOptions, check_name
 from treadle.tools.output import ToolOutput, encode, encode_error
 from treadle.tools.raised import Redact, log_raised
@@ -41,11 +41,6 @@ _log = logging.getLogger("treadle")
 NOTHING: Mapping[str, object] = MappingProxyType({})
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
 
 
 class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
@@ -179,7 +174,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         self,
         arguments: dict[str, Any],
         context: ToolContext | None = None,
-        cancelled: Callable[[], bool] = _is_cancelled,
+        cancelled: Callable[[], bool] = is_cancelled,
         errors: SaysError | None = None,
         about: Mapping[str, object] = NOTHING,
         redact: Redact | None = None,
@@ -237,7 +232,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
     async def returned(
         self,
         value: Any,
-        cancelled: Callable[[], bool] = _is_cancelled,
+        cancelled: Callable[[], bool] = is_cancelled,
         errors: SaysError | None = None,
         about: Mapping[str, object] = NOTHING,
         redact: Redact | None = None,
@@ -248,7 +243,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         return encode(value, self.max_output, failed)
 
     async def reconciled(
-        self, context: ToolContext, cancelled: Callable[[], bool] = _is_cancelled, redact: Redact | None = None
+        self, context: ToolContext, cancelled: Callable[[], bool] = is_cancelled, redact: Redact | None = None
     ) -> ToolOutput:
         """What `reconcile` says of the call of `context`, as the output's `value`; an error output if it failed.
 
@@ -259,12 +254,11 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         function = self.reconcile
         if function is None:
             raise BadTool(f"{self.name} has no reconcile= to ask")
-        is_async = inspect.iscoroutinefunction(function)
         asked: Tool = Tool(
             spec=replace(self.spec, name=f"{self.name}'s reconcile"),
             arguments=self.arguments,
             function=partial(_with_context, function),
-            is_async=is_async,
+            is_async=inspect.iscoroutinefunction(function),
             effect="read",
             injected=(("context", "context"),),
             timeout=self.timeout,
@@ -382,6 +376,12 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             kind = "an external tool" if self.external else "the work of an agent"
             raise BadTool(f"{self.name} is {kind}: it has no function to call")
         return self.function(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return by_name(self, self.name, self.function)
+
+    def __deepcopy__(self, memo: object) -> "Tool[P, R]":
+        return self
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r}, effect={self.effect!r})"
