@@ -30,7 +30,7 @@ from treadle.drivers.configuration import AnswerType, Configuration, Retries, ch
 from treadle.drivers.listing import said
 from treadle.drivers.output import answer_type
 from treadle.drivers.purse.drawing import Budgets
-from treadle.drivers.tool_search import FIND
+from treadle.drivers.tool_search import FIND, ToolSearch
 from treadle.journal.ones_own import is_journal
 from treadle.kernel.errors import Misuse
 from treadle.models.given import check_settings
@@ -194,6 +194,9 @@ def stocked(
     stock = Stock(lambda stock: with_budgets(assembled(given, stock, output, output_mode), budget), toolbox, skills)
     if not isinstance(skills, SkillRegistry):  # to which any tool may come later
         check_condition(stock.config)
+        for one in given.prepare_step:
+            if isinstance(one, ToolSearch):
+                one.require(stock.config.tools)
     return stock
 
 

@@ -8,7 +8,7 @@ Relevance Framework, 2009, equation 3.15; k1 = 1.2, b = 0.75), over their names,
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
 from typing import Any, Final
 from unicodedata import normalize
@@ -95,6 +95,22 @@ class ToolSearch:
         for call, result in _calls(context):
             offered.update(self._found(call, result) if call.name == FIND else [call.name])
         return StepSettings(tools=[name for name in context.tools if name in offered])
+
+    def require(self, tools: Mapping[str, Tool]) -> None:
+        """Refuses an agent's `tools` that have not all the many, or have the search, by the names that it knows.
+
+        Raises:
+            Misuse: the model would be told of a tool that there is not, or offered all of them.
+        """
+        finder = self.tools[-1]
+        renamed = [name for name, one in tools.items() if one.function is finder.function and name != FIND]
+        missing = [name for name in self._told if name not in tools]
+        if renamed or missing:
+            what = f"its {FIND!r} is called {renamed[0]!r}" if renamed else f"there is none named {missing[0]!r}"
+            raise Misuse(
+                f"ToolSearch offers its tools by their names, and among those of this agent {what}: give the agent "
+                "tools=search.tools, and rename a tool before the search is given it, with tool.named(…)"
+            )
 
     def _found(self, call: ToolCall, result: str) -> Iterable[str]:
         """What the model was told of. Found anew, it may be another: there may be other tools by now."""
