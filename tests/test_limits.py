@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treadle import Agent, Conversation, Limits, Misuse, Price, RunStopped, SqliteJournal, tool
+from treadle import Agent, Conversation, Limits, MemoryJournal, Misuse, Price, RunStopped, SqliteJournal, tool
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, Usage
 from treadle.models import ModelReply, Overloaded
 from treadle.testing import ScriptedModel
@@ -376,3 +376,21 @@ def test_a_closing_reply_that_was_not_made_leaves_no_word_that_tools_are_off(end
     said = ["user", "assistant", "tool", "assistant", "tool", *["user", "assistant"] * answered]
     assert [one.role for one in talk.messages] == [one.role for one in first.messages] == said
     assert agent.run_sync("And now?", conversation=talk).text == "Hello."
+
+
+@pytest.mark.parametrize(("then", "reason"), [("I paid nothing.", "answered"), ([("count", {})], "max_tool_calls")])
+def test_a_limit_that_is_lowered_below_what_waits_ends_the_run_at_the_next_call(then, reason):
+    count, _ = counting()
+    paid = []
+
+    @tool(needs_approval=True)
+    def pay() -> None:
+        """Pays what is due."""
+        paid.append(1)
+
+    model = ScriptedModel([[("count", {}), ("pay", {})], then, "It ends here."])
+    agent = Agent(model, tools=[count, pay], journal=MemoryJournal())
+    waiting = agent.run_sync("Pay.")
+    result = asyncio.run(agent.resume(waiting.run_id, approve=waiting.pending, limits=Limits(tool_calls=1)))
+    assert (result.stop.reason, paid) == (reason, [])
+    assert "not executed" in result.messages[3].text

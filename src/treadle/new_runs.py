@@ -115,7 +115,7 @@ class NewRuns(Generic[Deps, Output]):
         approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
         deny: Iterable[str | Pending] | Mapping[str, str] = (),
         results: Mapping[str, Any] | Mapping[Pending, Any] | None = None,
-        message: str | None = None,
+        message: Input = None,
         takeover: bool = False,
         **unknown: Never,
     ) -> LiveRun[Output]:

@@ -8,7 +8,7 @@ from typing_extensions import TypeVar
 from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers
 from treadle.drivers.assembly import Stock
-from treadle.drivers.checks import OnEvent, refuse_unknown
+from treadle.drivers.checks import Input, OnEvent, refuse_unknown
 from treadle.drivers.dispatch import Dispatcher, Pausing, cancelled, carried, submitted_again
 from treadle.drivers.drive import driven
 from treadle.drivers.outcome import with_typed_output
@@ -39,7 +39,7 @@ class RecordedRuns(Generic[Deps, Output]):
         approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
         deny: Iterable[str | Pending] | Mapping[str, str] = (),
         results: Mapping[str, Any] | Mapping[Pending, Any] | None = None,
-        message: str | None = None,
+        message: Input = None,
         conversation: Conversation | None = None,
         deps: Deps | None = None,
         limits: Limits | None = None,
@@ -61,7 +61,7 @@ class RecordedRuns(Generic[Deps, Output]):
                 call that may have been done takes no others than its own.
             deny: the calls not to allow; as a mapping, with the reason that the model is shown.
             results: the results of calls that are made outside.
-            message: something to say to the run; the model is shown it at its next call.
+            message: something to say to the run, as in `run`; the model is shown it at its next call.
             conversation: the conversation that the run belongs to, as it was when the run paused.
             deps: as in `run`; not kept in the journal.
             limits: in place of the limits that the run was under.
@@ -88,7 +88,7 @@ class RecordedRuns(Generic[Deps, Output]):
         run: str | RunResult[Any],
         *,
         at: int,
-        message: str | None = None,
+        message: Input = None,
         tool_results: Mapping[str, Any] | None = None,
         model: str | Model | None = None,
         instructions: str | None = None,
@@ -108,7 +108,7 @@ class RecordedRuns(Generic[Deps, Output]):
         Args:
             run: the run's id in the agent's journal, or its result.
             at: the step, from 0; one after the last, to go on where the run ended.
-            message: something to say at that point; the model is shown it at its next call.
+            message: something to say at that point, as in `run`; the model is shown it at its next call.
             tool_results: other results of calls of the step before, by call id.
             model: in place of the agent's.
             instructions: in place of those that the run was begun with; empty for none.
@@ -134,7 +134,7 @@ class RecordedRuns(Generic[Deps, Output]):
         run: str,
         *,
         at: int,
-        message: str | None = None,
+        message: Input = None,
         tool_results: Mapping[str, Any] | None = None,
         model: str | Model | None = None,
         instructions: str | None = None,
@@ -196,7 +196,7 @@ class RecordedRuns(Generic[Deps, Output]):
         approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
         deny: Iterable[str | Pending] | Mapping[str, str] = (),
         results: Mapping[str, Any] | Mapping[Pending, Any] | None = None,
-        message: str | None = None,
+        message: Input = None,
         limits: Limits | None = None,
         user: str | None = None,
         **unknown: Never,

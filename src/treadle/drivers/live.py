@@ -10,7 +10,7 @@ from typing import Generic
 from msgspec.structs import replace
 
 from treadle.drivers.beginning import Begun
-from treadle.drivers.checks import asked_of
+from treadle.drivers.checks import Input, asked_of
 from treadle.drivers.drive import drive, end
 from treadle.drivers.driven import ENDS_A_TASK
 from treadle.drivers.lease import hold
@@ -181,8 +181,8 @@ class LiveRun(Misnamed, Generic[Output]):
         """What came of the run; while it is under way, what has come of it so far."""
         return self._there.result
 
-    async def send(self, text: str) -> None:
-        """Adds a message to the run; the model is shown it at its next call.
+    async def send(self, text: Input) -> None:
+        """Adds a message to the run, as `agent.run` takes it; the model is shown it at its next call.
 
         Raises:
             Misuse: the run has ended, is paused or has broken off, or there is nothing in the text.

@@ -11,6 +11,7 @@ from treadle.drivers.approvals import require_budgets, require_budgets_to_end, r
 from treadle.drivers.beginning import Begun, lent
 from treadle.drivers.below import parts_below
 from treadle.drivers.checks import (
+    Input,
     OnEvent,
     all_budgets,
     asked_of,
@@ -59,7 +60,7 @@ class GoingOn(NamedTuple):
     """
 
     answers: Answers = Answers()
-    message: str | None = None
+    message: Input = None
     conversation: Conversation | None = None
     deps: Any = None
     limits: Limits | None = None

@@ -15,6 +15,7 @@ from treadle.drivers.approvals import require_rules
 from treadle.drivers.beginning import new_run_id
 from treadle.drivers.below import parts_below
 from treadle.drivers.checks import (
+    Input,
     OnEvent,
     all_budgets,
     asked_of,
@@ -60,7 +61,7 @@ class Forked(NamedTuple):
     """What a fork is made with; see `treadle.Agent.fork`."""
 
     at: int
-    message: str | None = None
+    message: Input = None
     results: Mapping[str, Any] | None = None
     model: str | Model | None = None
     limits: Limits | None = None

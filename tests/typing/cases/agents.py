@@ -23,7 +23,7 @@ from treadle import (
     step_count,
     tool,
 )
-from treadle.kernel.messages import UserMessage
+from treadle.kernel.messages import Content, Image, Text, UserMessage
 
 
 @dataclass
@@ -129,9 +129,15 @@ async def runs() -> None:
     assert_type(await shop.run("go", deps=Shop("Ada")), RunResult[Invoice])
     assert_type(await shop.run("go"), RunResult[Invoice])
     assert_type(await shop.resume("run", deps=Shop("Ada"), limits=Limits(), message="go on"), RunResult[Invoice])
+    picture: list[Content] = [Text("and this?"), Image(b"1")]
+    await shop.resume("run", message=picture)
+    await shop.fork("run", at=0, message=picture)
+    await shop.fork("run", at=0, message=UserMessage("and now?"))
+    await shop.resume("run", message=3)  # expect-error
     assert_type(await shop.step([UserMessage("go")], deps=Shop("Ada")), RunResult[Invoice])
     async with shop.stream("go", deps=Shop("Ada")) as live:
         assert_type(live, LiveRun[Invoice])
+        await live.send(picture)
         assert_type(live.result, RunResult[Invoice])
         assert_type(await live.pause(), RunResult[Invoice])
         assert_type(await live.cancel(), RunResult[Invoice])
