@@ -1,5 +1,6 @@
 """Conversations: what outlives a run, always valid, saved and loaded whole."""
 
+import asyncio
 import json
 import os
 import stat
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from treadle import Conversation, File, Image, Misuse, Text
+from treadle import Agent, Conversation, File, Image, MemoryJournal, Misuse, Text, external_tool
 from treadle.kernel.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
+from treadle.testing import ScriptedModel
 
 
 @pytest.fixture
@@ -362,6 +365,29 @@ def test_calls_of_one_id_in_two_messages_are_told_apart_each_with_its_result(tmp
     given = Conversation([*two, UserMessage("again"), *two])
     assert [getattr(one, "call_id", "") for one in given.messages] == ["", "a", "", "", "a_0"]
     assert Conversation(given.messages).messages == given.messages
+
+
+def test_a_run_that_waits_since_ids_came_twice_in_a_conversation_goes_on_in_it():
+    """Version 0.1.0 began runs in such conversations, which may wait for days."""
+    pay = external_tool("pay", "Pays what is due.", {"type": "object"}, wait=True)
+    agent = Agent(ScriptedModel([[("pay", {})], "Paid."]), tools=[pay])
+    two = [AssistantMessage((ToolCall("a", "look"),)), ToolMessage("a", "look", "seen")]
+    twice = (*two, UserMessage("again"), *two, UserMessage("Pay."))
+
+    async def main():
+        journal = MemoryJournal()
+        waiting = await agent.run(conversation=Conversation(twice))
+        started, *more = waiting.events
+        await journal.append(waiting.run_id, 0, [replace(started, messages=twice), *more])
+        there, run_id, answers = agent.with_journal(journal), waiting.run_id, {"call_0_0": "done"}
+        longer = Conversation([*twice, AssistantMessage((Text("Something else."),))])
+        with pytest.raises(Misuse, match="more was said in this conversation"):
+            await there.resume(run_id, results=answers, conversation=longer)
+        conversation = Conversation(twice)
+        result = await there.resume(run_id, results=answers, conversation=conversation)
+        assert result.text == conversation.messages[-1].text == "Paid."
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize(
