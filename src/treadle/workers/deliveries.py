@@ -74,7 +74,8 @@ class Delivered(Struct, frozen=True):
     Attributes:
         status: "finished"; "waiting" for a person; "queued" again, because this worker is to end; "held" by somebody
             else, who drives it: look again later; "elsewhere" if somebody else has the run, and its journal cannot say
-            whether that one lives; "unknown" if it was deleted.
+            whether that one lives; "unknown" if it was deleted; "away" if something that it needs cannot be reached:
+            look again later.
         reason: why it ended or waits, in a word.
     """
 
