@@ -141,8 +141,30 @@ def test_an_asynchronous_on_event_is_refused():
 
 
 def test_resume_without_a_journal_says_what_to_do():
-    with pytest.raises(Misuse, match="keeps no journal"):
+    with pytest.raises(Misuse, match=r"keeps no journal.*give resume the result"):
         asyncio.run(Agent(ScriptedModel(["x"])).resume("20260101-000000-abc"))
+    with pytest.raises(Misuse, match=r"keeps no journal.*give cancel the result"):
+        asyncio.run(Agent(ScriptedModel(["x"])).cancel("20260101-000000-abc"))
+
+
+def test_a_run_without_a_journal_is_cancelled_by_its_result():
+    made = []
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pays."""
+        made.append(amount)
+        return "paid"
+
+    async def check():
+        agent = Agent(ScriptedModel([[("pay", {"amount": 1})], "Paid."]), tools=[pay])
+        waiting = await agent.run("Pay.")
+        assert (await agent.cancel(waiting)).stop.reason == "cancelled"
+        with pytest.raises(Misuse, match="has finished"):
+            await agent.resume(waiting, approve=waiting.pending)
+
+    asyncio.run(check())
+    assert made == []
 
 
 def test_prepare_step_that_names_no_tool_of_the_agent(count):

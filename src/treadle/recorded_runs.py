@@ -234,13 +234,15 @@ class RecordedRuns(Generic[Deps, Output]):
         """
         return await carried(self._stock.config, run_id, GoingOn(deps=deps, on_event=on_event), pausing)
 
-    async def cancel(self, run_id: str, *, budget: Budgets = None, **unknown: Never) -> RunResult[Output]:
+    async def cancel(
+        self, run_id: str | RunResult[Any], *, budget: Budgets = None, **unknown: Never
+    ) -> RunResult[Output]:
         """Ends a run as `cancelled`, whoever drives it: that one stops at the next thing that it records.
 
         Nothing more is done, so that an agent may do it that is less strict than the one that began the run.
 
         Args:
-            run_id: the run's id in the agent's journal.
+            run_id: the run's id in the agent's journal, or its result.
             budget: what the run was given as `budget=`, beside its agent's, so that what it has set aside is given
                 back.
 

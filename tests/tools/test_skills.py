@@ -55,7 +55,11 @@ def test_instructions_are_combined_in_order() -> None:
         ),
         ([FIRST], [named("one")], r"in the skill 'first' .* in tools="),
         ([Skill("twice", "", [ONE, named("one")])], [], r"in the skill 'twice' .* in the skill 'twice'"),
-        ([], [LOOSE, named("loose")], r"in tools= .* in tools="),
+        (
+            [],
+            [LOOSE, named("loose")],
+            r"in tools= .* in tools= .*@tool\(name=…\), as_tool\(name=…\) or handoff\(…, name=…\)",
+        ),
         (["first"], [], "is not a skill"),
         ([], [print], "decorate the function with @tool"),
     ],

@@ -307,7 +307,7 @@ async def carried(
 
 
 async def cancelled(
-    config: Configuration, run_id: str, stop: Stop | None = None, budget: Budgets = None
+    config: Configuration, run: str | RunResult[Any], stop: Stop | None = None, budget: Budgets = None
 ) -> RunResult[Any]:
     """Ends a run, whoever drives it: that one's next append fails, and it does nothing more.
 
@@ -319,26 +319,26 @@ async def cancelled(
     config, ended = with_budgets(config, budget), list[RunResult[Any]]()
 
     async def work() -> None:
-        ended.append(await _cancelled(config, run_id, stop))
+        ended.append(await _cancelled(config, run, stop))
 
     # A tool or a hook of the very run may ask for it, which is cancelled as soon as that is taken from its driver.
     await undisturbed(work)
     return ended.pop()
 
 
-async def _cancelled(config: Configuration, run_id: str, stop: Stop | None) -> RunResult[Any]:
+async def _cancelled(config: Configuration, run: str | RunResult[Any], stop: Stop | None) -> RunResult[Any]:
     attempts = _ATTEMPTS
     while True:
         try:
-            return await _cancelled_now(config, run_id, stop)
+            return await _cancelled_now(config, run, stop)
         except JournalConflict:
             attempts -= 1
             if not attempts:
                 raise
 
 
-async def _cancelled_now(config: Configuration, run_id: str, stop: Stop | None) -> RunResult[Any]:
-    run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True, takeover=True, ended=True))
+async def _cancelled_now(config: Configuration, of: str | RunResult[Any], stop: Stop | None) -> RunResult[Any]:
+    run, earlier, to_do = await taken_up(config, of, GoingOn(elsewhere=True, takeover=True, ended=True))
     if not to_do:
         return run.result_after(earlier)
     try:

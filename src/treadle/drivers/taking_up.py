@@ -114,7 +114,7 @@ async def taken_up(
     config, going_on = with_budgets(config, going_on.budget), going_on._replace(on_event=on_event or going_on.on_event)
     if going_on.limits is not None:
         check_limits(config, going_on.limits)
-    events, journal = await recorded(config, "resume", run)
+    events, journal = await recorded(config, "cancel" if going_on.ended else "resume", run)
     events = going_on.as_said(events)
     kept = run.sub_runs if isinstance(run, RunResult) else None
     found, there = _Found(standing(events, going_on), events, kept, kept or journal), kept or journal

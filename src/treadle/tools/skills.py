@@ -192,7 +192,7 @@ class SkillRegistry:
 def _two(first: Tool, owner: str | None, second: Tool, skill: str | None) -> BadTool:
     return BadTool(
         f"there are two tools named {second.name!r}: {_placed(first, owner)} and {_placed(second, skill)}; "
-        "rename one with @tool(name=...)"
+        "give one another name: @tool(name=…), as_tool(name=…) or handoff(…, name=…)"
     )
 
 
