@@ -76,6 +76,7 @@ class RecordedRuns(Generic[Deps, Output]):
             RunHeld: it is under way, and not to be taken over; says where.
             Misuse: a decision names a call that does not wait for it, the run was started under stricter rules than
                 this agent's, or more was said in the conversation meanwhile.
+            RunStopped: a limit was reached and `on_limit` is "raise"; not of a run that had ended before.
         """
         refuse_unknown(self.resume, unknown, type(self))
         answers = Answers.of(approve, deny, results or {})
@@ -122,6 +123,7 @@ class RecordedRuns(Generic[Deps, Output]):
             UnknownRun: the journal has no such run.
             Misuse: it has no such step or call, works for another run, was started under stricter rules than this
                 agent's, or had ended there and nothing is said to it.
+            RunStopped: a limit was reached and `on_limit` is "raise".
         """
         refuse_unknown(self.fork, unknown, type(self))
         asked = Forked(

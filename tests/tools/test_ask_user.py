@@ -56,7 +56,7 @@ async def test_it_waits_on_until_the_answer_comes(tmp_path: Path) -> None:
         [pending] = still.pending
         with pytest.raises(Misuse, match="does not wait"):
             await agent(journal).resume(asked.run_id, results={"call_9": "no such call"})
-        with pytest.raises(Misuse, match="waits for a result, and not to be decided on"):
+        with pytest.raises(Misuse, match=r"waits for a result, and not to be decided on: .* results=\{'"):
             await agent(journal).resume(asked.run_id, approve=[pending.call_id])
         result = await agent(journal).resume(asked.run_id, results={pending.call_id: ""})
         assert result.text == "told:  / seen both"

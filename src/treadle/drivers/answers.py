@@ -149,7 +149,10 @@ class _Fitting:
             one = _fit(run, given, named, pending)
             # Said here, by the name that was given: a run below knows the call by another.
             if one.kind == "result" and given not in answers.results:
-                raise Misuse(f"call {given!r} of run {run.run_id} waits for a result, and not to be decided on")
+                raise Misuse(
+                    f"call {given!r} of run {run.run_id} waits for a result, and not to be decided on: give it one, "
+                    f"results={{{given!r}: …}}"
+                )
             # Of a run that waits for a worker calls may still be as its process left them.
             own = by_record.get(one.call_id)
             unasked = not has_asked or (own is not None and own.status == "interrupted")
