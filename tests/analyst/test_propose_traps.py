@@ -551,6 +551,7 @@ LINES = "k;name;betrag;saldo\na;x;10,50;1,00\nb;y;(1,00);2,00\nc;z;2,00-;3,00\nd
         (";Kontrollsumme;1.007,51;10,00", []),
         ("e;z;-1.007,50;-10,00", []),
         ("e;z;0,00;0,00", []),
+        (";;1.007,50;10,00", []),  # it is left out, as it has no key
     ],
 )
 def test_a_last_line_that_adds_up_all_others_is_asked_about(tmp_path: Path, last: str, asked: list[str]) -> None:
@@ -558,6 +559,103 @@ def test_a_last_line_that_adds_up_all_others_is_asked_about(tmp_path: Path, last
     found = Proposed(tmp_path, f"{LINES}{last}\n").questions
     questions = [question for question in found if "adds up all others" in question]
     assert [asked[0] in question for question in questions] == [True] * len(asked)
+
+
+def test_a_first_line_that_adds_up_all_others_is_asked_about(tmp_path: Path) -> None:
+    names, rows = LINES.split("\n", 1)
+    (question,) = Proposed(tmp_path, f"{names}\n0;Konzern;1.007,50;10,00\n{rows}").questions
+    assert question.startswith("the first line, 0, Konzern, adds up all others in each figure that it has")
+
+
+def test_one_amount_that_comes_twice_adds_up_nothing(tmp_path: Path) -> None:
+    assert Proposed(tmp_path, "k;betrag\na;2,50\nb;0,00\nc;0,00\nd;2,50\n").questions == ()
+
+
+STATEMENT = """\
+tag;betrag;eingang;ausgang;saldo
+01.02.2024;10,50;10,50;;110,50
+02.02.2024;-1,50;;1,50;109,00
+03.02.2024;-9,00;;9,00;100,00
+04.02.2024;20,00;20,00;;120,00
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "by"),
+    [
+        ("Saldo CHF", "tag betrag saldo", "betrag"),
+        ("Kontostand", "tag eingang ausgang saldo", "eingang and ausgang"),
+        ("Stand", "tag betrag saldo", ""),  # what is measured, such as a price, and how it has changed, is no balance
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_balance_that_runs_on_is_asked_about(tmp_path: Path, name: str, columns: str, by: str, turned: bool) -> None:
+    """The balances of a statement were added up as if they were amounts; some banks write the last line first."""
+    lines = [line.split(";") for line in STATEMENT.splitlines()]
+    places = [lines[0].index(column) for column in columns.split()]
+    names, *rows = [";".join(line[at] for at in places) for line in lines]
+    text = "\n".join([names.replace("saldo", name), *(reversed(rows) if turned else rows)]) + "\n"
+    questions = Proposed(tmp_path, text).questions
+    told = f"{name} runs on from line to line by {by}, so that its sum says nothing: leave it out"
+    assert questions == ((told,) if by else ())
+
+
+def test_balances_that_do_not_run_on_are_figures(tmp_path: Path) -> None:
+    rows = "100;10,00;110,00\n200;-2,50;117,50\n300;7,25;127,25\n400;-1,00;99,00\n"
+    assert Proposed(tmp_path, f"konto;bewegung;saldo\n{rows}").questions == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "marks", "asked"),
+    [
+        (
+            "BSCHL",
+            "40 50 31 01",
+            "BSCHL has 01, 40, 31 and 50, and no amount has a sign: if these are debit and credit",
+        ),
+        ("Posting key", "50 50 50 50", "Posting key has 50, and no amount has a sign: if that is credit"),
+        ("BSCHL", "40 40 01 70", ""),
+        ("Sign", "1 -1 1 -1", "Sign has 1 and -1, and no amount has a sign: if these are debit and credit"),
+        ("Region", "40 50 31 01", ""),
+    ],
+)
+def test_posting_keys_and_signs_of_amounts_are_debit_and_credit(
+    tmp_path: Path, name: str, marks: str, asked: str
+) -> None:
+    """Amounts beside them were added up as if all were debit, and the signs with them."""
+    for minus in ("", "-"):
+        rows = "".join(
+            f"{1000 + at};{mark};{minus if mark in ('50', '31', '-1') else ''}{at + 1},50\n"
+            for at, mark in enumerate(marks.split())
+        )
+        found = Proposed(tmp_path, f"konto;{name};betrag\n{rows}")
+        assert [item.name for item in found.source.measures] == ["betrag"]
+        assert [one for one in found.questions if "amount" in one and one.startswith(asked)] == [
+            one for one in found.questions if "sign" in one
+        ]
+        assert any("sign" in one for one in found.questions) == bool(asked and not minus)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "counted"),
+    [
+        ("1 1 2 2 3 3 4 4 5", True),
+        ("1 2 3 4 5 6", True),
+        ("10 20 30 10 20", True),
+        ("1 2 3 4 1 2", True),
+        ("1 2 3 2 5", False),
+        ("12 24 36 48 60", False),
+        ("7 8 9 10 11", False),
+        ("1 2 3 4", False),
+    ],
+)
+def test_whole_numbers_that_count_lines_are_asked_about(tmp_path: Path, numbers: str, counted: bool) -> None:
+    """The numbers of entries and their lines were added up, under names that say nothing of it."""
+    rows = "".join(f"a{at};{number};{at}1,50\n" for at, number in enumerate(numbers.split()))
+    found = Proposed(tmp_path, f"text;Buchung;betrag\n{rows}")
+    told = "Buchung has whole numbers that count from line to line, and is taken for codes"
+    assert [one.startswith(told) for one in found.questions] == [True] * counted
+    assert [item.name for item in found.source.measures] == [*(["buchung"] * (not counted)), "betrag"]
 
 
 @pytest.mark.parametrize(

@@ -6,67 +6,37 @@ A guess is a proposal for a person to look at; nothing is computed with it unsee
 import re
 from collections.abc import Sequence
 from datetime import date
-from itertools import takewhile
+from decimal import Decimal
+from itertools import pairwise, takewhile
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.analyst.asking.column_names import (
+    CODES,
+    DAILY,
+    EITHER,
+    FIGURES,
+    PERIODIC,
+    WEEKLY,
+    is_code,
+    is_counted,
+    is_figure,
+    is_rate,
+)
 from treadle.analyst.asking.named_units import named_unit
 from treadle.analyst.declared.days import BLANKS, day_of
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.source import UNKNOWN, KeyType
 from treadle.analyst.reading.number_spelling import CURRENCIES, SIGNS, grouped_digits, looked_at
 
-_MEASURES = re.compile(
-    r"amount|value|total|(?<![a-z])sums?(?![a-z])|summe|balance|price|cost|revenue|sales|qty|quantity|weight|hours|betrag|menge|wert|saldo|umsatz"
-    r"|(?<![a-z])(montant|solde|import[eo])s?(?![a-z])|^(dmbtr|wrbtr|hsl|ksl|tsl|osl|msl|netwr|kwert)",
-    re.IGNORECASE,
-)
-_CODES = re.compile(
-    r"(^|_|\b)(id|no|nr|num|number|code|key|company|account|plant|period|year|quarter|month|week|day|material|customer"
-    r"|vendor|supplier|center|centre|element|order|document|doc|invoice|item|position|pos|project|contract|branch|store"
-    r"|employee|client|partner|segment|version|ledger|organi[sz]ation|org|group|list|sheet|zip|plz|postcode|phone|\w*konto"
-    r"|\w*nummer|bukrs|rbukrs|hkont|racct|kunnr|lifnr|matnr|werks|kostl|prctr|gjahr|ryear|jahrper|poper|0?fiscper3?"
-    r"|belnr|docnr|docln|buzei|ebelp?n?|vbeln|posnr|aufnr|pernr|anln1|rldnr|rassc|mandt|vbund|segment|monat|jahr|quartal"
-    r"|woche|tag|periode|zeile|bschl|kst|ktr|buchungskreis|cocd|gesellschaft|\w*kunde|debitor|kreditor|lieferant|\w*auftrag|\w*beleg|bestellung"
-    r"|rechnung|kostenstelle|kostenart|artikel|werk|lager|projekt|vertrag|filiale|mandant|\w*gruppe|\w*schl(ü|ue)ssel)"
-    r"($|_|\b|\d)",
-    re.IGNORECASE,
-)
-_NAMED = re.compile(
-    r"[\W_]*(id|no|nr|num|number|key|code|center|centre|element|object|order|document|doc|item|account|organi[sz]ation|org"
-    r"|office|area|group|district|list|sheet|date|type|class|category|\w*nummer|\w*konto|\w*schl(ü|ue)ssel|\w*beleg"
-    r"|\w*auftrag|\w*datum|\w*art)($|_|\b|\d)",
-    re.IGNORECASE,
-)
-_QUANTITIES = re.compile(
-    r"qty|quantity|menge|stück|stueck|piece|count|anzahl|weight|gewicht|hours|stunden", re.IGNORECASE
-)
-_RATES = re.compile(
-    r"(^|_|\b)(price|preis|rate|kurs|\w*(?:zins|steuer|hebe|prozent)satz|ratio|quote|percent|percentage|prozent|pct)($|_|\b|\d)",
-    re.IGNORECASE,
-)
-_SUMS = re.compile(r"total|sum|amount|value|betrag|wert|gesamt", re.IGNORECASE)
-_PERIODIC = re.compile(r"period|month|monat|fisc(year)?per|perio|jahrper", re.IGNORECASE)
-_WEEKLY = re.compile(r"(^|_|\b)(0?cal|kalender)?(weeks?|woche|wk|kw|cw)($|_|\b|\d)", re.IGNORECASE)
-DAILY = re.compile(r"(^|_|\b)(\w*date|\w*datum|budat|bldat|cpudt|posted|day|tag)($|_|\b|\d)", re.IGNORECASE)
-"""Names of columns that have days."""
 _PERIOD = re.compile(r"(19|20)\d\d(0\d|1[0-6])")
 _YEAR = re.compile(r"(19|20)\d\d")
 _YEAR_BEHIND = re.compile(r"0{0,2}(\d|1[0-6])(19|20)\d\d")
 _FEW, _CODE_LENGTH = 50, 4
-# "Number of units sold" counts them; "number" by itself, or of one thing, may be its name.
-_COUNTS = re.compile(
-    r"^\W*((number|no\.?|nr\.?|num|count)[\W_]+of[\W_]+.*[a-z]s\b|anzahl|count\b|(units|pieces)([\W_]|$))",
-    re.IGNORECASE,
-)
-# What names codes and figures alike, unless another word beside it says which.
-_EITHER = re.compile(
-    r"^\W*(number|num|segment|version|item|items|position|pos|group|list|sheet|order|orders|day|days|week|weeks|month"
-    r"|months|contract|material|organi[sz]ation|(number|no\.?|nr\.?|num)[\W_]+of[\W_].*)\W*$",
-    re.IGNORECASE,
-)
+# How many lines are counted by chance in few files.
+_COUNTED = 5
 
 
 class Guess(Struct, frozen=True):
@@ -132,7 +102,7 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
     what = "text" if engine_type == "VARCHAR" else engine_type.lower()
     told = "text, some of it with blanks around it" if padded else f"{what}, {_several(len(set(texts)))}"
     spelled = "trim" if padded else ""
-    others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" and not _CODES.search(name) else []
+    others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" and not CODES.search(name) else []
     if not others:
         several = _currencies_beside(texts) if engine_type == "VARCHAR" else ""
         asked = (
@@ -153,8 +123,10 @@ def _codes_with_gaps(name: str, texts: Sequence[str]) -> Guess | None:
     if not is_code(name) or not all(re.fullmatch(r"-?\d+", text) for text in whole):
         return None
     found = guess(name, "BIGINT", whole)
-    if found.role != "dimension" or found.format:
-        return found if found.format else None
+    if found.format:
+        return found
+    if found.role != "dimension":
+        return None
     return replace(found, type="integer", question=found.question or _taken_for_codes(name, "has whole numbers"))
 
 
@@ -187,7 +159,7 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
     distinct = set(texts)
     periods = list(takewhile(bool, (_canonical(name, text) for text in distinct)))
     # What is carried forward stands in period 0; where all would, they are round numbers unless the name says else.
-    named = _PERIODIC.search(name) and _CODES.search(name)
+    named = PERIODIC.search(name) and CODES.search(name)
     carried = all(period[-2:] == "00" for period in periods) and not named
     if len(periods) == len(distinct) and not carried and not is_figure(name):
         return Guess(
@@ -203,7 +175,7 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
             days = replace(days, reason=f"{days.reason}; some as {min(read)}")
             days = replace(days, question=days.question or _turned(name, read, spelled, days.format))
         return days
-    if _PERIODIC.search(name) and all(_YEAR_BEHIND.fullmatch(text) for text in distinct):
+    if PERIODIC.search(name) and all(_YEAR_BEHIND.fullmatch(text) for text in distinct):
         return Guess(
             "dimension", "looks like periods before their years, of which no format makes fiscal periods",
             question=f"{name} has periods such as {texts[0]}: a table that maps them to 2024001 puts them in order",
@@ -228,7 +200,7 @@ def special_values(name: str, texts: Sequence[str]) -> Guess | None:
 def _or_weeks(name: str, periods: Sequence[str]) -> str:
     """A question if special periods may as well be weeks, of which the name does not say that they are none."""
     special = min((period for period in periods if period[-2:] > "12"), default="")
-    if not special or _PERIODIC.search(name):
+    if not special or PERIODIC.search(name):
         return ""
     return (
         f"{name} has {special}, which is taken for special period {special[-2:]}: if these are weeks, take out "
@@ -264,25 +236,12 @@ def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int
 
 def _as_named(name: str, found: Guess) -> Guess:
     """The guess of a column of numbers with what its name says: that they are no money, or have no sum."""
-    rated = found.role == "measure" and _RATES.search(name) and not _SUMS.search(name)
+    rated = found.role == "measure" and is_rate(name)
     asked = f"{name} looks like a price or a rate, whose sum says nothing: declare 'aggregation: avg', or leave it out"
     found = replace(found, question=asked if rated else found.question)
-    money = not (_QUANTITIES.search(name) or _COUNTS.search(name))
+    money = not is_counted(name)
     plain = found.role == "measure" and not (rated or found.unit) and is_figure(name)
     return replace(found, money=money, named=named_unit(name) if money and plain else "")
-
-
-def is_figure(name: str) -> bool:
-    """Whether a name is that of a figure, and not of what one belongs to, such as a cost center or a sales order."""
-    if _COUNTS.search(name):
-        return True
-    ends = [match.end() for match in _MEASURES.finditer(name)]
-    return bool(ends) and _NAMED.match(name, ends[-1]) is None
-
-
-def is_code(name: str) -> bool:
-    """Whether a name is that of a code, such as an account or a period, whose numbers are no figures."""
-    return bool(_CODES.search(name)) and not is_figure(name)
 
 
 def _plain_guess(name: str, decimals: int, signed: bool, texts: Sequence[str], rows: int) -> Guess:
@@ -292,15 +251,29 @@ def _plain_guess(name: str, decimals: int, signed: bool, texts: Sequence[str], r
     if decimals:
         told, added = f"numbers with up to {decimals} decimals", _named_as_codes(name, "added up")
         return Guess("measure", told, decimals=min(decimals, 12), question=added)
+    if set(texts) == {"1", "-1"}:
+        return Guess("dimension", "1 and -1, as signs of amounts")
     if signed:
         return Guess("measure", "whole numbers, some of them negative", decimals=0)
-    if (daily := DAILY.search(name)) or _CODES.search(name) or _MEASURES.search(name):
-        asked = _taken_for_codes(name, "has whole numbers") if daily or _EITHER.search(name) else ""
+    if (daily := DAILY.search(name)) or CODES.search(name) or FIGURES.search(name):
+        asked = _taken_for_codes(name, "has whole numbers") if daily or EITHER.search(name) else ""
         return Guess("dimension", "whole numbers, but its name is that of a code", question=asked)
     if distinct <= _FEW and distinct * 2 <= rows:
         few = f"whole numbers, but only {_several(distinct)}"
         return Guess("dimension", few, question=_taken_for_codes(name, f"has {few}"))
+    if _counts_lines(texts):
+        told = "whole numbers that count from line to line"
+        return Guess("dimension", told, question=_taken_for_codes(name, f"has {told}"))
     return Guess("measure", f"whole numbers, {_several(distinct)}", decimals=0)
+
+
+def _counts_lines(texts: Sequence[str]) -> bool:
+    """Whether whole numbers begin with 1 or 10, and each is that again, the one before, or the next: those of lines, or
+    of what has several."""
+    if len(texts) < _COUNTED or len(set(texts)) * 2 < _COUNTED or texts[0] not in ("1", "10"):
+        return False
+    first, *others = map(Decimal, texts)
+    return all(one in (first, before, before + first) for before, one in pairwise((first, *others)))
 
 
 def _or_codes(name: str, texts: Sequence[str], found: Guess) -> Guess:
@@ -321,8 +294,10 @@ def _taken_for_codes(name: str, what: str) -> str:
 
 def _named_as_codes(name: str, what: str) -> str:
     """A question if figures have a name that codes have."""
+    if not is_code(name):
+        return ""
     told = f"{name} has numbers, which are {what}, but the name of a code"
-    return f"{told}: if they are codes, declare it under 'dimensions'" if is_code(name) else ""
+    return f"{told}: if they are codes, declare it under 'dimensions'"
 
 
 def is_day(text: str) -> bool:
@@ -357,7 +332,7 @@ def _days(name: str, distinct: set[str]) -> Guess | None:
     if not found or (found == ["YYYYMMDD"] and is_figure(name)):
         return None
     asked = ""
-    if found == ["YYYYMMDD"] and _CODES.search(name) and not (DAILY.search(name) or _PERIODIC.search(name)):
+    if found == ["YYYYMMDD"] and CODES.search(name) and not (DAILY.search(name) or PERIODIC.search(name)):
         asked = (
             f"{name} has digits such as {example}, which are taken for days, but the name of a code: if they are "
             f"codes, take out 'format: date(YYYYMMDD)'"
@@ -389,11 +364,12 @@ def _likely(day: date) -> bool:
 
 def _canonical(name: str, text: str) -> str:
     """YYYYPP, if the text is a fiscal period and no calendar day or week, nor a number such as 2000.00; else empty."""
-    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text) or _WEEKLY.search(name):
+    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text) or WEEKLY.search(name):
         return ""
-    if re.fullmatch(r"\d\.\d{4}|\d{4}[-./ ]?00", text) and not _PERIODIC.search(name):
+    if re.fullmatch(r"\d\.\d{4}|\d{4}[-./ ]?00", text) and not PERIODIC.search(name):
         return ""
-    return period if (period := period_of(text)) and _PERIOD.fullmatch(period) else ""
+    period = period_of(text)
+    return period if period and _PERIOD.fullmatch(period) else ""
 
 
 def _several(count: int) -> str:

@@ -6,40 +6,36 @@ Pure. Neighbours: `treadle.analyst.asking.columns`, which guesses what each colu
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
-from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 
 from msgspec.structs import replace
 
-from treadle.analyst.asking.columns import DAILY, Guess, is_day, is_figure
+from treadle.analyst.asking.column_names import DAILY, is_figure
+from treadle.analyst.asking.columns import Guess, is_day
 from treadle.analyst.declared.days import BLANKS
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.scalar import scalar
-from treadle.analyst.declared.source import TextFormat
 from treadle.analyst.reading.faults import HELD_DELIMITER
 from treadle.analyst.reading.headings import as_written
 from treadle.analyst.reading.number_spelling import looked_at
 from treadle.analyst.reading.totals import USUAL
 
-_SIDES = ({"s", "h"}, {"d", "c"}, {"soll", "haben"}, {"debit", "credit"}, {"dr", "cr"}, {"+", "-"})
-_CREDITS = ({"h"}, {"c"}, {"haben"}, {"credit"}, {"cr"})
+_DEBITS_AND_CREDITS = {"s": "h", "d": "c", "soll": "haben", "debit": "credit", "dr": "cr", "+": "-", "1": "-1"}
 # Names of columns that say debit or credit, also where all rows are credit.
 _SIDED = re.compile(
     r"shkzg|drcrk|^sens$|(debit|soll)[\W_]*(or|oder)?[\W_]*(credit|haben)|(?<![a-z])([sd]|dr)[\W_]*([hc]|cr)(?![a-z])"
     r"|^\W*(debit|credit|soll|haben)([\W_]*(ind\w*|flag|kz|kennz\w*|mark\w*|sign|side|code|type))?\W*$",
     re.IGNORECASE,
 )
+# SAP's posting keys, of which the first digit says it, but for those of assets.
+_KEYED = re.compile(r"bschl|posting[\W_]*key|buchungsschl(ü|ue)ssel", re.IGNORECASE)
+_DEBIT_KEYS, _CREDIT_KEYS = re.compile(r"0?[1-9]|[248]\d|70"), re.compile(r"[1359]\d|75")
 _SPELLED = re.compile(r"[-+\u2212(]?\s*\d[\d.,'\u2019\s]*[-)]?")
 # Amounts that are written for no program: in per cent, thousands or powers, or as text for a spreadsheet.
 _DRESSED = re.compile(rf"[='\"]*{_SPELLED.pattern}(e[-+]?\d+)?\s*(%|k|t|tsd|m|mn|mio|mrd|bn)?\.?['\"]*", re.IGNORECASE)
 # What may part the names of several columns in one: no delimiter that is looked for by itself, or in quotes.
 _SEVERAL = re.compile(r"""\w["')]*\s*(?:(?P<sign>[\^~¦§])|[;,|\t]|\s{2,})\s*["'(]*\w""")
 _MARKED = re.compile(rf"{_SPELLED.pattern}(?P<mark>cr|dr|c|d|s|h|soll|haben|credit|debit)\.?", re.IGNORECASE)
-
-
-# How many rows add up to the last by chance in few files.
-_ENOUGH = 3
-_NOISE = Decimal("0.000001")
 _KEPT_DIGITS = 15
 _FIRST_DAY = date(1899, 12, 30)
 _YEAR = re.compile(r"(19|20)\d\d")
@@ -103,10 +99,11 @@ def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | 
     measures = [column for column, each in guesses.items() if each.role == "measure"]
     for column in guesses:
         beside = [(text or "").strip(BLANKS) for text in samples[column]]
-        sides = sorted({*beside} - {""}, key=lambda text: text.casefold()[0] in "hc-")
-        said = {text.casefold() for text in sides}
-        if column in measures or said not in (_SIDES if not _SIDED.search(column) else (*_SIDES, *_CREDITS)):
+        said = {*beside} - {""}
+        credit = _credits(column, said)
+        if column in measures or not credit:
             continue
+        sides = [*sorted(said - credit), *sorted(credit)]
         below = [
             [_is_below_zero(text) for side, text in zip(beside, samples[measure], strict=True) if text and side == one]
             for measure in measures
@@ -118,10 +115,25 @@ def unsigned(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | 
         told = "these are debit and credit, they are added up as if they were one"
         told = told if sides[1:] else "that is credit, it is added up as if it were debit"
         return (
-            f"{column} has {' and '.join(sides)}, and {signs}: if {told}; declare 'expression' with an if for the "
-            f"amounts of {sides[-1]}"
+            f"{column} has {_and(sides)}, and {signs}: if {told}; declare 'expression' with an if for the amounts of "
+            f"{_and(sorted(credit))}"
         )
     return ""
+
+
+def _credits(column: str, said: set[str]) -> set[str]:
+    """Those of the texts in a column that say credit; none if there is another than those of debit and credit."""
+    if _KEYED.search(column) and all(_DEBIT_KEYS.fullmatch(text) or _CREDIT_KEYS.fullmatch(text) for text in said):
+        return {text for text in said if _CREDIT_KEYS.fullmatch(text)}
+    plain = {text.casefold() for text in said}
+    for debit, credit in _DEBITS_AND_CREDITS.items():
+        if plain == {debit, credit} or (plain == {credit} and _SIDED.search(column)):
+            return {text for text in said if text.casefold() == credit}
+    return set()
+
+
+def _and(texts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
 
 
 def _is_below_zero(text: str) -> bool:
@@ -256,40 +268,6 @@ def names_of_fewer(above: Sequence[str], names: Sequence[str]) -> str:
         f"the lines below that with {', '.join(above[:3])} have more fields than it, so that it is no line of names: "
         f"{HELD_DELIMITER}; if they end in a delimiter, let that line end in one too"
     )
-
-
-def adds_up_others(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | None]], text: TextFormat) -> str:
-    """Returns a question if the last line adds up all others in each figure that it has, whatever it says of itself.
-
-    Args:
-        guesses: what each column is taken for.
-        samples: all of its values.
-        text: how numbers are written.
-    """
-    figures = [samples[column] for column, each in guesses.items() if each.role == "measure" and samples[column]]
-    sums = [[_amount(value, text) for value in values] for values in figures if _filled(values[-1])]
-    if not sums or len(sums[0]) <= _ENOUGH or any(None in amounts for amounts in sums):
-        return ""
-    known = [[amount or Decimal(0) for amount in amounts] for amounts in sums]
-    if not any(last for *_, last in known) or any(abs(last - sum(above)) > _NOISE for *above, last in known):
-        return ""
-    keys = [_filled(samples[column][-1]) for column, each in guesses.items() if each.role == "dimension"]
-    mark = next((key for key in keys if any(map(str.isalpha, key))), "")
-    advice = f"add 'totals: [{scalar(mark.lower())}]' under 'text'" if mark else "take it out of the file"
-    return (
-        f"the last line, {', '.join(filter(None, keys)) or 'without any key'}, adds up all others in each figure that "
-        f"it has: if it is a total, {advice}, as it counts twice"
-    )
-
-
-def _amount(value: str | None, text: TextFormat) -> Decimal | None:
-    """An amount as it is written; nothing for what is none."""
-    plain = looked_at(value or "")[0].replace(text.thousands or " ", "").replace(text.decimal, ".")
-    plain = f"-{plain[:-1]}" if plain.endswith("-") else plain
-    try:
-        return Decimal(plain or 0)
-    except InvalidOperation:
-        return None
 
 
 def asked_totals(marks: Sequence[str]) -> str:

@@ -15,11 +15,11 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.asking.columns import Guess, guess, is_figure
+from treadle.analyst.asking.column_names import is_figure
+from treadle.analyst.asking.columns import Guess, guess
 from treadle.analyst.asking.currency_columns import currency_columns
 from treadle.analyst.asking.doubts import (
     about_days,
-    adds_up_others,
     asked_counts,
     asked_empty,
     asked_marks,
@@ -37,6 +37,7 @@ from treadle.analyst.asking.doubts import (
 from treadle.analyst.asking.footers import footers_of, without_short_lines
 from treadle.analyst.asking.footing import adds_up, has_nothing, has_unmarked, no_coincidence, told_apart, usual_marks
 from treadle.analyst.asking.kinds import kind_of
+from treadle.analyst.asking.sums_within import adds_up_others, runs_on
 from treadle.analyst.asking.text_format import any_text, number_signs, side_by_side, text_format, title_rows
 from treadle.analyst.declared.errors import AnalystError, HeldRows
 from treadle.analyst.declared.formats import parse_format
@@ -169,7 +170,8 @@ def _guessed(session: Session, source: Source, decimal: str | None, proved: Text
     questions += tuple(filter(None, [cut_off(list(columns), cells), one_column(list(columns))]))
     questions += tuple(each.question for each in guesses.values() if each.question)
     questions += (*spelled_otherwise(guesses, samples, questions), *asked_marks(guesses, samples))
-    asked = [unsigned(guesses, samples), currency_columns(guesses)[1], side_by_side(samples), of_one_name(samples)]
+    asked = [unsigned(guesses, samples), runs_on(guesses, samples, text), currency_columns(guesses)[1]]
+    asked += [side_by_side(samples), of_one_name(samples)]
     if source.kind in ("csv", "xlsx") and not side_by_side(samples):
         asked.append(told_once(guesses, samples))
     questions += tuple(filter(None, asked))
@@ -279,10 +281,6 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
             found = _asking(found, asked_totals((*marked, *named)))
     if counting:
         found = _asking(found, asked_counts(counting))
-    if not (marked or named or found.source.text.totals):
-        samples = _samples(session, table.relation, list(found.guesses))
-        if all(len(values) < _ROWS for values in samples.values()):
-            found = _asking(found, *filter(None, [adds_up_others(found.guesses, samples, found.source.text)]))
     source = found.source
     if source.dimensions and has_unmarked(session, source):
         text = replace(source.text, totals=(*source.text.totals, ""))
@@ -292,6 +290,10 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
             found = _asking(tried, *found.questions) if sure else _asking(found, asked_totals(text.totals))
         elif has_nothing(session, source):
             found = _asking(found, asked_empty(text.totals))
+    if found.source is source and not (marked or named or source.text.totals):
+        samples = _samples(session, table.relation, list(found.guesses))
+        if all(len(values) < _ROWS for values in samples.values()):
+            found = _asking(found, *filter(None, [adds_up_others(found.guesses, samples, source.text)]))
     return found
 
 

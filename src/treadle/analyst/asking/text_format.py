@@ -14,7 +14,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from treadle.analyst.asking.columns import is_code, special_values
+from treadle.analyst.asking.column_names import is_code
+from treadle.analyst.asking.columns import special_values
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.declared.source import UNKNOWN, TextFormat
 from treadle.analyst.reading.encodings import beginning, is_whole, looks_like, quoting
