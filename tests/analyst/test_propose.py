@@ -195,9 +195,10 @@ def test_sources_without_a_measure_in_common_are_told_with_what_each_has(make: A
 
     ledger, mart = make("ledger", [("x", "1.00")]), make("mart", [("x", "1.00")])
     ledger = replace(ledger, measures=tuple(replace(one, name="hsl", column="amount") for one in ledger.measures))
-    request = CompareRequest(source_a="ledger", source_b="mart")
-    with pytest.raises(AnalystError, match=r"no measure in common: hsl in the one, amount in the other.*--map"):
-        compare(Catalog([ledger, mart], tmp_path), request, bounds=QUICK)
+    for names, told in ((None, "measure"), (["hsl"], "measure 'hsl'"), (["amount"], "measure 'amount'")):
+        request = CompareRequest(source_a="ledger", source_b="mart", measures=names)
+        with pytest.raises(AnalystError, match=rf"no {told} in common: hsl in the one, amount in the other.*--map"):
+            compare(Catalog([ledger, mart], tmp_path), request, bounds=QUICK)
 
 
 def test_check_tells_all_that_is_wrong(make: Any, tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ def measure_pairs(a: Source, b: Source, names: Sequence[str] | None) -> list[tup
         other = next((m for m in b.measures if m.names & measure.names), None)
         if other is None:
             if names is not None:
-                b.measure(measure.name)
+                raise _not_of_both(a, b, measure.name)
             continue
         if other.aggregation != measure.aggregation:
             raise AnalystError(
@@ -267,27 +267,32 @@ def measure_pairs(a: Source, b: Source, names: Sequence[str] | None) -> list[tup
             )
         pairs.append((measure, other))
     if not pairs:
-        raise AnalystError(
-            f"{a.name!r} and {b.name!r} have no measure in common: {_listed(a)} in the one, {_listed(b)} in the other; "
-            f"declare one as a synonym, or say by 'names' what the second calls that of the first (--map A=B)",
-            argument="measures",
-            available=sorted({m.name for m in (*a.measures, *b.measures)}),
-        )
+        raise _not_of_both(a, b)
     return list({pair[0].name: pair for pair in pairs}.values())
 
 
-def _listed(source: Source) -> str:
-    names = [measure.name for measure in source.measures]
-    return f"{', '.join(names[:_FEW])}, …" if len(names) > _FEW else ", ".join(names)
+def _not_of_both(a: Source, b: Source, name: str = "") -> AnalystError:
+    """The error for a measure that only one source has, or for sources without one that both have."""
+    named = f"measure {name!r}" if name else "measure"
+    each = [[measure.name for measure in source.measures] for source in (a, b)]
+    one, other = (", ".join([*names[:_FEW], *(["…"] if names[_FEW:] else [])]) for names in each)
+    return AnalystError(
+        f"{a.name!r} and {b.name!r} have no {named} in common: {one} in the one, {other} in the other; "
+        f"declare one as a synonym, or say by 'names' what the second calls that of the first (--map A=B)",
+        argument="measures",
+        given=name or None,
+        available=sorted({*each[0], *each[1]}),
+    )
 
 
 def _either(a: Source, b: Source, name: str) -> Measure:
     """The measure of A that `name` means, also if only B calls it that."""
     if not any(name.strip().casefold() in measure.names for measure in a.measures):
         for theirs in b.measures:
-            ours = next((m for m in a.measures if m.names & theirs.names), None)
-            if ours is not None and name.strip().casefold() in theirs.names:
-                return ours
+            if name.strip().casefold() in theirs.names:
+                if ours := next((m for m in a.measures if m.names & theirs.names), None):
+                    return ours
+                raise _not_of_both(a, b, name)
     return a.measure(name)
 
 
