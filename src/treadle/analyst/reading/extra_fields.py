@@ -16,7 +16,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.amounts import BLANKS
 from treadle.analyst.reading.encodings import in_bytes
-from treadle.analyst.reading.faults import HELD_DELIMITER
+from treadle.analyst.reading.faults import HELD_DELIMITER, ONE_NAME
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.sql.lazy import exp
@@ -68,7 +68,7 @@ def refuse_extra_fields(
     if (file, *places) in session.sound:
         return
     delimiter, encoding = options["delim"].this, options["encoding"].this
-    if places or _ends_open(session, read, delimiter, encoding):
+    if _ends_open(session, read, delimiter, encoding) or places:
         _look(session, source, file, read, head, options, places)
     session.sound.add((file, *places))
 
@@ -106,27 +106,26 @@ def _look(
         # One right behind the last name is refused by whoever reads the rows, who knows the line.
         if value is not None and at != width:
             or_so = f", or declare a dimension with 'column: {head.names[at]}'" if at < width else ""
+            advice = f"{HELD_DELIMITER}; if it is a column, give it a name there{or_so}"
             raise AnalystError(
                 f"source {source.name!r}: {file.name} has {value!r} in field {at + 1} of a line, which has no name: "
-                f"{HELD_DELIMITER}; if it is a column, give it a name there{or_so}"
+                f"{ONE_NAME if width == 1 else advice}"
             )
 
 
 def _ends_open(session: Session, file: Path, delimiter: str, encoding: str) -> bool:
-    """Whether a line ends in a delimiter, as each with an empty field at its end does."""
+    """Whether a line ends in a delimiter, as each with an empty field at its end does.
+
+    A packed file is read to its end, where its checksum stands, at which the engine does not look.
+    """
     encodings = ("utf-16-le", "utf-16-be") if encoding == "utf-16" else (encoding,)
     signs = tuple(delimiter.encode(one) for one in encodings)
     ends = [f"{delimiter}{end}".encode(one) for one in encodings for end in "\r\n"]
-    tail = b""
-    try:
-        with in_bytes(file) as opened:
-            while piece := opened.read(_PIECE):
-                session.check()
-                piece = tail + piece
-                if any(end in piece for end in ends):
-                    return True
-                tail = piece[-_LONGEST_END:]
-    except OSError:
-        # What is wrong with it is told by whoever reads the rows.
-        return True
-    return tail.endswith(signs)
+    packed, found, tail = file.suffix == ".gz", False, b""
+    with in_bytes(file) as opened:
+        while (packed or not found) and (piece := opened.read(_PIECE)):
+            session.check()
+            piece = tail + piece
+            found = found or any(end in piece for end in ends)
+            tail = piece[-_LONGEST_END:]
+    return found or tail.endswith(signs)

@@ -24,6 +24,10 @@ HELD_DELIMITER = (
     "such values in quotes"
 )
 """What to do about a line with more fields than there are columns."""
+ONE_NAME = (
+    "the line of names is read as one name: look at 'delimiter' under 'text', and at 'skip', the lines before that one"
+)
+"""What to do about a table of one column that should have others."""
 
 
 def fault(

@@ -20,6 +20,7 @@ from treadle.analyst.declared.source import Source, TextFormat
 from treadle.analyst.reading.copies import written
 from treadle.analyst.reading.encodings import beginning, looks_like, opener, quoting
 from treadle.analyst.reading.extra_fields import Head, refuse_extra_fields
+from treadle.analyst.reading.faults import ONE_NAME
 from treadle.analyst.reading.footers import without_footers
 from treadle.analyst.reading.headings import each_named, numbered, twice_in
 from treadle.analyst.reading.held_rows import refuse_held_rows
@@ -73,6 +74,8 @@ def read_with(read: Reader, session: Session, source: Source, demand: Demand) ->
             few = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…" for name in [*table.columns][:_FEW]]
             there = f"; there are {', '.join(few)}{', …' if len(table.columns) > _FEW else ''}" if few else ""
             advice = f"; did you mean {near!r}?" if near else there
+            if source.kind == "csv" and len(table.columns) == 1 < len(source.dimensions + source.measures):
+                advice = f"{there}: {ONE_NAME}"
             if alike := numbered(column, table.columns):
                 listed = ", ".join(map(repr, alike))
                 advice = f", but {listed}: those of one name are counted from the left, so say which is meant"
