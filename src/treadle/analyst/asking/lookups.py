@@ -251,7 +251,7 @@ def _refuse_missing(
     if rows:
         raise AnalystError(
             f"{lookup.what}: there is nothing for {_listed(rows)}, which {side.source.name!r} has; add it there, "
-            f"or leave these rows out by a condition",
+            f"declare a 'format' if it stands there in another spelling, or leave these rows out by a condition",
             argument="source",
             given=side.source.name,
         )
