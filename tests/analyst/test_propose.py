@@ -143,7 +143,17 @@ def test_what_cannot_be_proposed_is_told(tmp_path: Path, name: str) -> None:
         propose(tmp_path / name)
 
 
+def parquet_bytes() -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(pa.table({"k": ["x"]}), sink)
+    return sink.getvalue().to_pybytes()
+
+
 NO_TEXTS = {
+    "plain.csv.gz": (b"konto;betrag\n1;2,50\n", "Not a gzipped file .* whether it is packed at all"),
     "page.csv": (b"\xef\xbb\xbf <!DOCTYPE html><html><body>Sign in</body></html>", r"a web page.* export the table"),
     "list.txt": (gzip.compress(b"konto;betrag\n1;2,50\n"), r"packed by gzip: let its name end in \.gz"),
     "list.csv": (b"%PDF-1.4\n%\xe2\xe3", "a PDF: export the table"),
@@ -164,6 +174,17 @@ def test_what_is_no_table_of_text_is_told_with_what_to_do(tmp_path: Path, name: 
     (tmp_path / name).write_bytes(content)
     with pytest.raises(AnalystError, match=told):
         propose(tmp_path / name, QUICK)
+
+
+def test_a_data_file_is_known_by_more_than_a_word(tmp_path: Path) -> None:
+    """A table of text whose first name is what Parquet files begin with was told as one."""
+    file = tmp_path / "f.csv"
+    file.write_bytes(parquet_bytes())
+    with pytest.raises(AnalystError, match=r"a Parquet file: let its name end in \.parquet"):
+        propose(file, QUICK)
+    file.write_text("PAR1;betrag\nx;2,50\n")
+    (proposal,) = propose(file, QUICK)
+    assert [measure.name for measure in proposal.source.measures] == ["betrag"]
 
 
 @pytest.mark.parametrize("name", ["\U0001f600", "\U00020bb7 \u00e4", 'a"b\\c', "Z\u00fcrich", "\u2028x", "0123"])

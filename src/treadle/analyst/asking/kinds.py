@@ -24,7 +24,7 @@ _BEGINNINGS = (
         "an older Excel file, or one with a password",
         "save it as .xlsx (Excel Workbook), without one",
     ),
-    (b"PAR1", "a Parquet file", "let its name end in .parquet"),
+    (b"PAR1\x15", "a Parquet file", "let its name end in .parquet"),
     (b"SQLite format 3\0", "a SQLite database", "let its name end in .sqlite"),
 )
 _PAGES = (b"<!doctype", b"<html", b"<?xml")

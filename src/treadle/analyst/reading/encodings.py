@@ -69,7 +69,8 @@ class _Packed(gzip.GzipFile):
 
     def _told(self, error: Exception) -> OSError:
         return OSError(
-            f"{Path(str(self.name)).name} cannot be unpacked: {error}; look whether all of the file is there"
+            f"{Path(str(self.name)).name} cannot be unpacked: {error}; look whether all of the file is there, and "
+            f"whether it is packed at all"
         )
 
 
