@@ -101,6 +101,24 @@ def test_files_are_written_beside_the_lines(treadle: Any, place: Path) -> None:
     assert printed["verdicts"][0]["changes"]["before"] == "failed"
 
 
+@pytest.mark.parametrize("measures", ["", ", measures: [quantity, amount]", ", measures: [quantity]"])
+def test_a_check_has_the_same_tests_whether_it_could_be_run_or_not(treadle: Any, place: Path, measures: str) -> None:
+    """A build server knows a test by its names: one that could not be run was another test, and its own had vanished."""
+    (place / "sources.yaml").write_text(SOURCES.replace("amount: {}", "amount: {}, quantity: {column: amount}"))
+    (place / "checks.yaml").write_text(f"checks:\n  x: {{compare: [a, b], by: [account]{measures}}}\n")
+
+    def tests() -> list[tuple[str | None, str | None]]:
+        treadle("check", "checks.yaml", "--junit", "o.xml")
+        cases = ElementTree.parse(place / "o.xml").iter("testcase")
+        return [(case.get("classname"), case.get("name")) for case in cases]
+
+    there = tests()
+    (place / "b.csv").unlink()
+    assert tests() == there
+    (place / "b.csv").write_text("account,amount\n1,x\n")
+    assert tests() == there
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -115,8 +115,23 @@ def _run(
         return [
             _verdict(catalog, check, one, judgement, idle, seconds) for one, judgement in zip(each, judged, strict=True)
         ]
-    seconds = round(time.monotonic() - begun, 3)
-    return [Verdict(check=check.name, outcome="not_run", why=(why,), seconds=seconds, description=check.description)]
+    bare = Verdict(
+        check=check.name,
+        outcome="not_run",
+        why=(why,),
+        seconds=round(time.monotonic() - begun, 3),
+        description=check.description,
+    )
+    return [replace(bare, measure=name) for name in _measures(catalog, check)]
+
+
+def _measures(catalog: Catalog, check: Check) -> list[str]:
+    """The measures of which there is a verdict when the check is run; one without a name where that is not known."""
+    try:
+        pairs = measure_pairs(*sources_of(catalog, check), check.request.wanted_measures)
+    except AnalystError:
+        return [""]
+    return [measure.name for measure, _ in pairs]
 
 
 def _narrowed(catalog: Catalog, check: Check, filters: Sequence[Filter]) -> Check:

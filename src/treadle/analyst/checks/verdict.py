@@ -70,7 +70,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     Attributes:
         check: its name.
-        measure: the measure; empty if the check could not be run.
+        measure: the measure; empty if the check could not be run and names none that its sources have.
         outcome: how it ended.
         why: what counts against it, or what stood in the way.
         accepted: what differs and does not count.
