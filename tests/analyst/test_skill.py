@@ -9,7 +9,7 @@ import anyio
 import duckdb
 import pytest
 
-from treadle.analyst import AnalystError, Catalog, Dimension, Measure, Source, analyst_skill
+from treadle.analyst import AnalystError, Catalog, Dimension, Hierarchy, Measure, Source, analyst_skill
 from treadle.tools import Skill, Tool, ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -135,3 +135,35 @@ async def test_no_total_and_no_warning_is_cut_from_what_a_model_is_shown(tmp_pat
     many = len(found["a"]["rows"])
     assert many == lines or f"only the first {many} rows of each side are shown" in found["note"]
     assert [found[side]["total_rows"] for side in "ab"] == [lines, lines]
+
+
+@pytest.mark.parametrize(("groups", "measures"), [(20, 1), (150, 1), (2, 6)])
+async def test_neither_subtotals_nor_many_measures_cut_a_sentence_of_what_a_model_is_shown(
+    tmp_path: Path, groups: int, measures: int
+) -> None:
+    """Of a hierarchy of 120 groups, or of many measures and dimensions, the sentences and warnings were cut."""
+    others = [f"d{at}" for at in range(5)]
+    for name, more in (("a", 0), ("b", 7)):
+        rows = [f"{at:04d}{f',{at % 13}' * 5},{at * 98_765 + at * more}.50" for at in range(150)]
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"account,{','.join(others)},amount", *rows]))
+    declared = tuple(Measure(name=f"amount {at}", column="amount") for at in range(measures))
+    dimensions = tuple(Dimension(name=one) for one in ("account", *others))
+    sources = [
+        Source(name=name, kind="csv", path=f"{name}.csv", dimensions=dimensions, measures=declared) for name in "ab"
+    ]
+    below = {f"group {at}": tuple(f"{one:04d}" for one in range(at, 150, groups)) for at in range(groups)}
+    tree = Hierarchy(name="tree", of="account", groups=below)
+    skill = analyst_skill(Catalog(sources, tmp_path, hierarchies=[tree]))
+
+    async def shown(name: str, **arguments: Any) -> Any:
+        return json.loads(str((await named(skill, name).call(arguments)).content))
+
+    found = await shown("compare_sources", source_a="a", source_b="b", subtotals=["tree"], top=1)
+    for one in (found, *found.get("more", ())):
+        assert one["interpretation"]
+        assert len(one["top_differences"]) == 1
+        many = len(one["subtotals"]["tree"])
+        assert (many == groups) == ("subtotals" not in one["note"])
+        assert many == groups or f"; subtotals of tree: the first {many} of {groups} are shown" in one["note"]
+    found = await shown("query_source", source="a", dimensions=["account"], subtotals=["tree"], limit=1000)
+    assert (found["groups"], len(found["subtotals"]["tree"])) == (150, groups)

@@ -53,6 +53,7 @@ _SHOWN_ROWS = 50
 _KEPT_ROWS = 10_000
 _MOST_TEXT = 50_000
 """Characters of a result that a model is shown."""
+_LISTS = ("by_dimension", "subtotals")
 
 
 def analyst_skill(
@@ -214,8 +215,8 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Too
         """Compares two sources: totals of both, their difference, and each key classed as matching or not.
 
         Returns a summary (total_source_a, total_source_b, total_diff, match_rate, counts), the largest differences with
-        the reason for their class, the values of each dimension that carry the differences, an interpretation and
-        warnings. Several currencies have a total each in summary.by_currency. Amounts come with every digit, as text.
+        the reason for their class, the few values of each dimension that carry most of the differences, an
+        interpretation and warnings. Several currencies have a total each in summary.by_currency. Amounts come with every digit, as text.
         """
         request = _request(
             CompareRequest,
@@ -275,15 +276,34 @@ def _drill_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool, approval
 
 
 def _fitting(rows: int, told: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
-    """What is told with at most `rows` rows in each list, or with as many as fit.
+    """What is told with at most `rows` rows, all of it or as much of each list as fits.
 
     What would be cut of a longer text may be a total or a warning, of which no row takes the place.
     """
-    while True:
-        shown = told(rows)
-        if not rows or len(json.dumps(shown, ensure_ascii=False, separators=(",", ":"))) <= _MOST_TEXT:
-            return shown
-        rows //= 2
+    shown = told(rows)
+    most = max(rows, _longest(shown))
+    while most and len(json.dumps(shown, ensure_ascii=False, separators=(",", ":"))) > _MOST_TEXT:
+        most //= 2
+        shown = _shortened(told(min(rows, most)), most)
+    return shown
+
+
+def _longest(told: dict[str, Any]) -> int:
+    """How many parts or groups the longest list has of those that say of what a figure is made."""
+    lists = [one for name in _LISTS for one in told.get(name, {}).values()]
+    return max([0, *map(len, lists), *map(_longest, told.get("more", ()))])
+
+
+def _shortened(told: dict[str, Any], most: int) -> dict[str, Any]:
+    """What is told with no more than `most` parts and groups in each list; of groups it is said."""
+    notes = [told["note"]] if "note" in told else []
+    for name in _LISTS:
+        for of, each in told.get(name, {}).items():
+            if name == "subtotals" and len(each) > most:
+                notes.append(f"subtotals of {of}: the first {most} of {len(each)} are shown")
+            told[name][of] = each[:most]
+    more = {"more": [_shortened(one, most) for one in told["more"]]} if "more" in told else {}
+    return told | more | _filled(note="; ".join(notes))
 
 
 def _largest(found: Comparison, rows: int) -> Comparison:
