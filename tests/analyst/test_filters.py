@@ -274,14 +274,16 @@ def test_a_number_and_a_page_are_the_same_in_whatever_decimal_context_they_are_a
 ) -> None:
     rows = [("1234567", "1.00"), ("1234570", "2.00")]
     catalog = Catalog([make("a", rows), make("b", [(rows[0][0], "4.37"), (rows[1][0], "7.11")])], tmp_path)
-    asked = CompareRequest(source_a="a", source_b="b")
+    share = "33.33333 %"
+    asked = CompareRequest(source_a="a", source_b="b", relative_tolerance=share)
     plain = page(compare(catalog, asked, bounds=QUICK))
-    with localcontext(Context(prec=3, traps=[Inexact, Rounded])):
-        only = QueryRequest(source="a", filters={"company": 1234567.0})
-        assert query(catalog, only, bounds=QUICK).totals["amount"] == 1
-        assert page(compare(catalog, asked, bounds=QUICK)) == plain
-    with localcontext(Context(prec=3)):
-        assert query(catalog, only, bounds=QUICK).totals["amount"] == 1
+    for narrow in (Context(prec=3), Context(prec=3, traps=[Inexact, Rounded]), Context(prec=4, Emin=-4, Emax=4)):
+        with localcontext(narrow):
+            only = QueryRequest(source="a", filters={"company": 1234567.0})
+            assert query(catalog, only, bounds=QUICK).totals["amount"] == 1
+            again = CompareRequest(source_a="a", source_b="b", relative_tolerance=share)
+            assert again.model_dump_json() == asked.model_dump_json()
+            assert page(compare(catalog, again, bounds=QUICK)) == plain
 
 
 @pytest.mark.parametrize("kind", ["csv", "sqlite", "duckdb"])

@@ -254,6 +254,15 @@ def test_what_is_below_a_group_by_two_ways_counts_once_in_it(tmp_path: Path) -> 
     assert [claim.message for claim in found[0].warnings] == [says] == list(found[1].warnings)
 
 
+def test_a_group_of_which_one_side_has_nothing_is_told_to_be_no_key(make: Any, tmp_path: Path) -> None:
+    sources = [make("a", [("1", "5"), ("2", "5")]), make("b", [("1", "5")])]
+    tree = Hierarchy(name="tree", of="company", groups={"late": ("2",)})
+    request = CompareRequest(source_a="a", source_b="b", dimensions=["company"], subtotals=["tree"])
+    found = compare(Catalog(sources, tmp_path, hierarchies=[tree]), request, bounds=QUICK)
+    assert found.rows[0].reason == "only in a, with 5.00; b has no row for this key"
+    assert found.subtotals["tree"][0].reason == "only in a, with 5.00; b has no row for this figure"
+
+
 def test_what_is_in_no_group_is_said_and_told_apart(tmp_path: Path) -> None:
     found = both(small(tmp_path, {"top": ("1",)}))
     assert told(found) == {"top": Decimal("40.00"), None: Decimal("7.00")}

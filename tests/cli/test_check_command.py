@@ -103,7 +103,7 @@ def test_files_are_written_beside_the_lines(treadle: Any, place: Path) -> None:
 
 @pytest.mark.parametrize("measures", ["", ", measures: [quantity, amount]", ", measures: [quantity]"])
 def test_a_check_has_the_same_tests_whether_it_could_be_run_or_not(treadle: Any, place: Path, measures: str) -> None:
-    """A build server knows a test by its names: one that could not be run was another test, and its own had vanished."""
+    """A build server knows a test by its names: one that could not be run was another, and its own had vanished."""
     (place / "sources.yaml").write_text(SOURCES.replace("amount: {}", "amount: {}, quantity: {column: amount}"))
     (place / "checks.yaml").write_text(f"checks:\n  x: {{compare: [a, b], by: [account]{measures}}}\n")
 

@@ -30,6 +30,7 @@ from treadle.analyst.asking.tree import Tree, hierarchies_of, keys_in, planted
 from treadle.analyst.declared.errors import AnalystError, unknown
 from treadle.analyst.declared.filters import Filter, Filters
 from treadle.analyst.declared.source import Measure, Source, Tolerance, share_in
+from treadle.analyst.reading.amounts import EXACT
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
 from treadle.analyst.reading.keys import Key, chosen_measures, conditions_of, shared_key
@@ -63,7 +64,7 @@ def _written(share: Decimal | None) -> str | None:
     """The text in JSON that is read as this share again."""
     if share is None:
         return None
-    return str(share) if share < 1 else f"{share.scaleb(2):f}%"
+    return str(share) if share < 1 else f"{share.scaleb(2, context=EXACT):f}%"
 
 
 class CompareRequest(BaseModel):

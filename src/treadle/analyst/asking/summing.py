@@ -137,7 +137,7 @@ def total_of(row: tuple[Any, ...], pair: Pair, names: tuple[str, str], units: Un
         absolute_diff=gap_of(counts[-1], pair.places),
         percentage_diff=percentage(EXACT.abs(difference), EXACT.abs(figures[0] or Decimal(0))),
         status=state,
-        reason=reason(state, figures[0], figures[1], pair.limits, names, measured),
+        reason=reason(state, figures[0], figures[1], pair.limits, names, measured, "figure"),
         rows=rows,
         differences=rows - counts[0],
         worst=next((name for name, count in reversed(list(zip(STATUSES, counts, strict=False))) if count), "match"),

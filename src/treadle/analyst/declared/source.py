@@ -5,7 +5,7 @@ are.
 """
 
 import re
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from treadle.analyst.declared.formats import Format
 Kind = Literal["csv", "parquet", "json", "xlsx", "duckdb", "sqlite", "postgres", "sqlalchemy", "frame"]
 KINDS: tuple[str, ...] = get_args(Kind)
 DATABASES = ("postgres", "sqlalchemy")
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _WITH_TABLE = ("duckdb", "sqlite", *DATABASES)
 KeyType = Literal["string", "integer", "decimal", "date", "timestamp", "boolean"]
 KEY_TYPES: tuple[str, ...] = get_args(KeyType)
@@ -70,9 +71,11 @@ def share_in(text: str) -> Decimal:
     written = text.strip()
     share = Decimal(written.removesuffix("%"))
     if written.endswith("%"):
-        return share.scaleb(-2)
+        return share.scaleb(-2, context=_EXACT)
     if share.is_finite() and share >= 1 and share.adjusted() <= 15:
-        raise ValueError(f"{text!r} may be {share:f}% or {share * 100:f}%: write which of them, with the percent sign")
+        raise ValueError(
+            f"{text!r} may be {share:f}% or {share.scaleb(2, context=_EXACT):f}%: write which of them, with the percent sign"
+        )
     return share
 
 

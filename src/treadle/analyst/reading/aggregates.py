@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import assert_never
 
 from treadle.analyst.declared.source import Measure
-from treadle.analyst.reading.amounts import Amount
+from treadle.analyst.reading.amounts import Amount, unit_at
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal
 
@@ -99,7 +99,7 @@ def figure(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr
     twice = exp.paren(exp.Add(this=exp.Mul(this=literal(2), expression=left), expression=divisor.copy()))
     rounded = exp.IntDiv(this=twice, expression=exp.paren(exp.Mul(this=literal(2), expression=divisor.copy())))
     units = exp.Mul(this=call("sign", digits.copy()), expression=exp.paren(exp.Add(this=whole, expression=rounded)))
-    unit = cast(literal(f"{Decimal(1).scaleb(-scale):f}"), f"DECIMAL({scale}, {scale})")
+    unit = cast(literal(f"{unit_at(scale):f}"), f"DECIMAL({scale}, {scale})")
     return cast(exp.Mul(this=cast(units, "DECIMAL(38, 0)"), expression=unit), kind)
 
 

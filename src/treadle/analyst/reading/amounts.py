@@ -111,16 +111,21 @@ def decimals_of(value: Decimal) -> int:
     return max(0, -int(exponent))
 
 
+def unit_at(places: int) -> Decimal:
+    """One in the last of so many decimals: 0.01 for two."""
+    return Decimal(1).scaleb(-places, context=EXACT)
+
+
 def trimmed(value: Any, places: int) -> Decimal | None:
     """The figure without zeros beyond `places` decimals; other digits are never cut off."""
     if value is None:
         return None
     number = value if type(value) is Decimal else EXACT.create_decimal(value)
     # Nearly all figures have no more decimals than are shown: one look at them does.
-    found = number.quantize(Decimal(1).scaleb(-places), context=EXACT)
+    found = number.quantize(unit_at(places), context=EXACT)
     if found == number:
         return found
-    return number.quantize(Decimal(1).scaleb(-decimals_of(number)), context=EXACT)
+    return number.quantize(unit_at(decimals_of(number)), context=EXACT)
 
 
 def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | None = None) -> Amount:

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from treadle.analyst.declared.source import Tolerance
-from treadle.analyst.reading.amounts import EXACT, decimals_of, trimmed
+from treadle.analyst.reading.amounts import EXACT, decimals_of, trimmed, unit_at
 from treadle.analyst.showing.units import Measured
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import cast, literal
@@ -43,6 +43,11 @@ class Thresholds(Struct, frozen=True):
         """The most decimals that an amount among them has."""
         return max(decimals_of(self.absolute), decimals_of(self.materiality))
 
+    @property
+    def told_share(self) -> str:
+        """The share of A that a minor difference is below, in words: 1 %."""
+        return percent(EXACT.multiply(self.relative, Decimal(100)))
+
 
 def thresholds(asked: Tolerance, *declared: Tolerance | None, decimals: int | None) -> Thresholds:
     """Returns the thresholds that hold: as asked, else as declared (the first that says), else the defaults.
@@ -52,7 +57,7 @@ def thresholds(asked: Tolerance, *declared: Tolerance | None, decimals: int | No
     found = asked
     for tolerance in declared:
         found = found.over(tolerance)
-    half = Decimal("0.01") if decimals in (None, 2) else Decimal(5).scaleb(-decimals - 1)
+    half = Decimal("0.01") if decimals in (None, 2) else Decimal(5).scaleb(-decimals - 1, context=EXACT)
     return Thresholds(
         absolute=half if found.absolute is None else found.absolute,
         relative=Decimal("0.01") if found.relative is None else found.relative,
@@ -140,6 +145,7 @@ def reason(
     limits: Thresholds,
     names: tuple[str, str],
     measured: Measured,
+    of: str = "key",
 ) -> str:
     """Returns why a row is of its class, naming the threshold that it crossed or stayed below.
 
@@ -150,12 +156,13 @@ def reason(
         limits: the thresholds.
         names: what A and B are called.
         measured: what the two figures are measured in.
+        of: what the row is of.
     """
     if found == "missing_in_b" or found == "missing_in_a":
         here, there = names if found == "missing_in_b" else names[::-1]
         value, unit = (a, measured.a) if found == "missing_in_b" else (b, measured.b)
         amount = f"with {money(value, unit)}" if value is not None else "without an amount"
-        return f"only in {here}, {amount}; {there} has no row for this key"
+        return f"only in {here}, {amount}; {there} has no row for this {of}"
     empty = [name for name, value in zip(names, (a, b), strict=True) if value is None]
     note = f" ({' and '.join(empty)} has rows but no amount)" if len(empty) == 1 else ""
     note += "" if measured.known else "; whether both are of one unit is not known"
@@ -180,7 +187,7 @@ def _crossing(found: Status, a: Decimal, b: Decimal, limits: Thresholds, measure
         return f"{amount}; A is zero, so no share of it is small"
     large = EXACT.multiply(base, limits.relative) <= difference
     part = share(difference, base, limits.relative)
-    limit = percent(EXACT.multiply(limits.relative, Decimal(100)))
+    limit = limits.told_share
     relative = f"{part} of A is {'at or above' if large else 'below'} {limit}"
     decisive, other = (amount, relative) if material or not large else (relative, amount)
     joint = " and " if material == large else ", though "
@@ -220,7 +227,7 @@ def share(part: Decimal, whole: Decimal, limit: Decimal) -> str:
     exact = EXACT.divide(EXACT.multiply(part, Decimal(100)), whole)
     edges = [EXACT.multiply(limit, Decimal(100)), Decimal(100)]
     for places in range(2, 13):
-        rounded = exact.quantize(Decimal(1).scaleb(-places), context=EXACT)
+        rounded = exact.quantize(unit_at(places), context=EXACT)
         if (rounded or not exact) and all(rounded.compare(edge) == exact.compare(edge) for edge in edges):
             return percent(rounded)
     # With no digit within twelve decimals, what is not near the limit is next to nothing.

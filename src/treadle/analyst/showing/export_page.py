@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from html import escape
 
-from treadle.analyst.showing.classify import money, percent, shown_rate
+from treadle.analyst.showing.classify import money, shown_rate
 from treadle.analyst.showing.comparison import Comparison, Part
 from treadle.analyst.showing.export_chart import CLASSES, classes_chart, differences_chart
 from treadle.visible import seen
@@ -116,7 +116,7 @@ def section(found: Comparison, number: int) -> str:
     limits = found.tolerance
     rule = (
         f"Figures match within {money(limits.absolute, found.unit)}. A difference is minor below "
-        f"{money(limits.materiality, found.unit)} and below {percent(limits.relative * 100)} of A, else major."
+        f"{money(limits.materiality, found.unit)} and below {limits.told_share} of A, else major."
     )
     return (
         f'<section aria-labelledby="m{number}">\n<h2 id="m{number}">{heading}</h2>\n'

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from treadle.analyst.reading.amounts import EXACT
+from treadle.analyst.reading.amounts import EXACT, unit_at
 from treadle.kernel.messages import ToolMessage, UserMessage
 from treadle.result import RunResult
 
@@ -148,7 +148,11 @@ def figures_from_results(text: str, results: Iterable[Any], given: Iterable[str]
     for other in given:
         known += _numbers_in(other)
     sizes = {
-        (rated, sign): sorted(one.number.copy_abs() for one in known if one.rated == rated and one.number * sign >= 0)
+        (rated, sign): sorted(
+            one.number.copy_abs()
+            for one in known
+            if one.rated == rated and (one.number >= 0 if sign > 0 else one.number <= 0)
+        )
         for rated in (False, True)
         for sign in (1, -1)
     }
@@ -226,8 +230,8 @@ def _ways(body: str, powers: Sequence[int]) -> tuple[tuple[_Reading, ...], ...]:
         apart = [_readings(piece) for piece in pieces]
         if all(apart) and (" " in mantissa or not ways):
             ways.append(tuple(each[0] for each in apart))
-    power = Decimal(1).scaleb(int(exponent or 0))
-    units = [power.scaleb(size) for size in powers]
+    power = unit_at(-int(exponent or 0))
+    units = [power.scaleb(size, context=EXACT) for size in powers]
     return tuple(
         tuple(_Reading(reading.digits, reading.places, size) for reading in way) for way in ways for size in units
     )
@@ -273,7 +277,7 @@ def _found(number: _Number, sizes: Mapping[tuple[bool, int], Sequence[Decimal]])
 
 def _rounds_to(reading: _Reading, unit: Decimal, sizes: Sequence[Decimal]) -> bool:
     """Whether one of the sorted sizes, in this unit, is the reading's digits or is rounded to them."""
-    half = Decimal(5).scaleb(-reading.places - 1)
+    half = Decimal(5).scaleb(-reading.places - 1, context=EXACT)
     low = EXACT.multiply(EXACT.subtract(reading.digits, half), unit)
     high = EXACT.multiply(EXACT.add(reading.digits, half), unit)
     even = int(reading.digits.scaleb(reading.places, context=EXACT)) % 2 == 0
