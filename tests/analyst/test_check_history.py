@@ -399,6 +399,16 @@ def test_a_damaged_line_of_the_history_does_not_hide_what_was_found(tmp_path: Pa
     assert verdict.sentence.endswith("nothing has changed")
 
 
+def test_a_history_whose_damage_is_no_text_does_not_hide_what_was_found(tmp_path: Path) -> None:
+    """SQLite quotes the damage in its message, of which no text could be made: that ended the run."""
+    a, b = [("1", Decimal(1))], [("1", Decimal(7))]
+    run(tmp_path, a, b)
+    whole = (tmp_path / "h.db").read_bytes()
+    (tmp_path / "h.db").write_bytes(whole.replace(b"CREATE TABLE differences", b"CREATE TA\x9dLE differences"))
+    report = run(tmp_path, a, b, day=1)
+    assert (report.outcome, "cannot be written: it is damaged; name" in report.unkept) == ("failed", True)
+
+
 def test_the_same_figures_in_another_currency_are_a_change(tmp_path: Path) -> None:
     """5.00 EUR apart that had become 5.00 USD were told as "nothing has changed"."""
     said = []

@@ -152,9 +152,11 @@ class History:
                         database.execute("ROLLBACK")
                     raise
                 database.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
+            # SQLite quotes what is damaged, of which Python can make no text.
+            why = "it is damaged" if isinstance(error, UnicodeError) else error
             raise AnalystError(
-                f"the history {self.path} cannot be written: {error}; name another file with --history, or go without "
+                f"the history {self.path} cannot be written: {why}; name another file with --history, or go without "
                 f"it with --no-history",
                 argument="history",
                 given=str(self.path),

@@ -128,7 +128,8 @@ def _run(
 def _measures(catalog: Catalog, check: Check) -> list[str]:
     """The measures of which there is a verdict when the check is run; one without a name where that is not known."""
     try:
-        pairs = measure_pairs(*sources_of(catalog, check), check.request.wanted_measures)
+        a, b = sources_of(catalog, check)
+        pairs = measure_pairs(a, b, check.request.wanted_measures)
     except AnalystError:
         return [""]
     return [measure.name for measure, _ in pairs]

@@ -73,9 +73,8 @@ def share_in(text: str) -> Decimal:
     if written.endswith("%"):
         return share.scaleb(-2, context=_EXACT)
     if share.is_finite() and share >= 1 and share.adjusted() <= 15:
-        raise ValueError(
-            f"{text!r} may be {share:f}% or {share.scaleb(2, context=_EXACT):f}%: write which of them, with the percent sign"
-        )
+        percent = share.scaleb(2, context=_EXACT)
+        raise ValueError(f"{text!r} may be {share:f}% or {percent:f}%: write which of them, with the percent sign")
     return share
 
 

@@ -3,7 +3,6 @@
 Builds SQLGlot expressions in DuckDB's terms. Neighbour: `amounts` (the amount of one row).
 """
 
-from decimal import Decimal
 from typing import assert_never
 
 from treadle.analyst.declared.source import Measure
