@@ -215,9 +215,8 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Too
         """Compares two sources: totals of both, their difference, and each key classed as matching or not.
 
         Returns a summary (total_source_a, total_source_b, total_diff, match_rate, counts), the largest differences with
-        the reason for their class, the few values of each dimension that carry most of the differences, an
-        interpretation and warnings. Several currencies have a total each in summary.by_currency. Amounts come with
-        every digit, as text.
+        the reason for their class, the few values of each dimension that carry most of the differences, sentences and
+        warnings. Several currencies have a total each in summary.by_currency. Amounts come with every digit, as text.
         """
         request = _request(
             CompareRequest,

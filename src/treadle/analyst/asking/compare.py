@@ -5,7 +5,7 @@
 wrong), `interpret` (the claims).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Self
@@ -21,19 +21,19 @@ from treadle.analyst.asking.differing import Differing, carriers, largest
 from treadle.analyst.asking.export_rows import write
 from treadle.analyst.asking.groups import tables_of_groups
 from treadle.analyst.asking.idle_filters import idle_filters
+from treadle.analyst.asking.in_common import called, measure_pairs
 from treadle.analyst.asking.rows import Side
 from treadle.analyst.asking.sides import read
 from treadle.analyst.asking.stages import Wanted, converted
 from treadle.analyst.asking.subtotals import subtotals, tree_claims
 from treadle.analyst.asking.summing import summed
 from treadle.analyst.asking.tree import Tree, hierarchies_of, keys_in, planted
-from treadle.analyst.declared.errors import AnalystError, unknown
 from treadle.analyst.declared.filters import Filter, Filters
 from treadle.analyst.declared.source import Measure, Source, Tolerance, share_in
 from treadle.analyst.reading.amounts import EXACT
 from treadle.analyst.reading.bounds import Bounds
 from treadle.analyst.reading.interrupt import Interrupt
-from treadle.analyst.reading.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.reading.keys import Key, conditions_of, shared_key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.comparison import Comparison
@@ -221,80 +221,6 @@ def _read(
         session.tell(f"reading {source.name}")
         opened.append(wanted.open(session))
     return read(session, catalog, opened)
-
-
-def called(a: Source, b: Source, names: Mapping[str, str]) -> Source:
-    """Returns B with names of A as synonyms of its own. Raises AnalystError for a name that is not known."""
-    for own, theirs in names.items():
-        members = [[*source.dimensions, *source.measures] for source in (a, b)]
-        known = {item.name for item in members[0]}
-        first = next((item for item in members[0] if own.strip().casefold() in item.names), None)
-        second = next((item for item in members[1] if theirs.strip().casefold() in item.names), None)
-        if first is None:
-            raise unknown("dimension or measure", "names", own, known, f"in source {a.name!r}")
-        if second is None:
-            there = {item.name for item in members[1]}
-            raise unknown("dimension or measure", "names", theirs, there, f"in source {b.name!r}")
-        if isinstance(first, Measure) != isinstance(second, Measure):
-            raise AnalystError(f"{own} and {theirs} cannot be the same: one is a dimension, the other a measure")
-        others = [item for item in members[1] if item is not second and item.names & first.names]
-        if others:
-            raise AnalystError(f"{theirs} cannot be called {own}: {b.name!r} has {others[0].name} of that name already")
-        renamed = replace(second, synonyms=(*second.synonyms, *(first.names - second.names)))
-        b = replace(
-            b,
-            dimensions=tuple(renamed if item is second else item for item in b.dimensions),
-            measures=tuple(renamed if item is second else item for item in b.measures),
-        )
-    return b
-
-
-def measure_pairs(a: Source, b: Source, names: Sequence[str] | None) -> list[tuple[Measure, Measure]]:
-    """Returns the measures of A with those of B that answer to the same names. Raises AnalystError for none."""
-    pairs = []
-    for measure in chosen_measures(a, names) if names is None else [_either(a, b, name) for name in names]:
-        other = next((m for m in b.measures if m.names & measure.names), None)
-        if other is None:
-            if names is not None:
-                raise _not_of_both(a, b, measure.name)
-            continue
-        if other.aggregation != measure.aggregation:
-            raise AnalystError(
-                f"measure {measure.name!r} has 'aggregation: {measure.aggregation}' in {a.name!r} and "
-                f"'{other.aggregation}' in {b.name!r}, which cannot be compared: declare it alike, or name other "
-                f"measures",
-                argument="measures",
-                given=measure.name,
-            )
-        pairs.append((measure, other))
-    if not pairs:
-        raise _not_of_both(a, b)
-    return list({pair[0].name: pair for pair in pairs}.values())
-
-
-def _not_of_both(a: Source, b: Source, name: str = "") -> AnalystError:
-    """The error for a measure that only one source has, or for sources without one that both have."""
-    named = f"measure {name!r}" if name else "measure"
-    each = [[measure.name for measure in source.measures] for source in (a, b)]
-    one, other = (", ".join([*names[:_FEW], *(["…"] if names[_FEW:] else [])]) for names in each)
-    return AnalystError(
-        f"{a.name!r} and {b.name!r} have no {named} in common: {one} in the one, {other} in the other; "
-        f"declare one as a synonym, or say by 'names' what the second calls that of the first (--map A=B)",
-        argument="measures",
-        given=name or None,
-        available=sorted({*each[0], *each[1]}),
-    )
-
-
-def _either(a: Source, b: Source, name: str) -> Measure:
-    """The measure of A that `name` means, also if only B calls it that."""
-    if not any(name.strip().casefold() in measure.names for measure in a.measures):
-        for theirs in b.measures:
-            if name.strip().casefold() in theirs.names:
-                if ours := next((m for m in a.measures if m.names & theirs.names), None):
-                    return ours
-                raise _not_of_both(a, b, name)
-    return a.measure(name)
 
 
 def _keys(a: Source, b: Source, request: CompareRequest) -> list[Key]:

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from treadle.analyst.asking.catalog import Catalog
-from treadle.analyst.asking.compare import called, measure_pairs
 from treadle.analyst.asking.currencies import currency_of
 from treadle.analyst.asking.groups import tables_of_groups
+from treadle.analyst.asking.in_common import called, measure_pairs
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
 from treadle.analyst.asking.sides import read
 from treadle.analyst.asking.stages import Opened, Wanted

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from treadle.analyst.asking.catalog import Catalog
-from treadle.analyst.asking.compare import called, held
+from treadle.analyst.asking.compare import held
 from treadle.analyst.asking.groups import tables_of_groups
+from treadle.analyst.asking.in_common import called
 from treadle.analyst.asking.rows import Side
 from treadle.analyst.asking.sides import read
 from treadle.analyst.asking.stages import Wanted

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from treadle.analyst.asking.catalog import Catalog
-from treadle.analyst.asking.compare import called, measure_pairs
+from treadle.analyst.asking.in_common import called, measure_pairs
 from treadle.analyst.asking.tree import canonical
 from treadle.analyst.checks.declared import Check, Known, told
 from treadle.analyst.declared.filters import Filter

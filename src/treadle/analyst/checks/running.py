@@ -13,7 +13,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from treadle.analyst.asking.catalog import Catalog
-from treadle.analyst.asking.compare import compare, measure_pairs
+from treadle.analyst.asking.compare import compare
+from treadle.analyst.asking.in_common import measure_pairs
 from treadle.analyst.checks.declared import Check, CheckFile
 from treadle.analyst.checks.history import History
 from treadle.analyst.checks.judging import Judgement, judge
