@@ -102,6 +102,18 @@ async def test_what_a_crash_left_set_aside_is_not_waited_for_for_ever(journal, m
     assert (await agent.drive(run_id)).stop.reason == "max_cost"
 
 
+async def test_a_run_that_waited_for_money_in_vain_says_so_and_not_that_its_time_is_up(journal):
+    """With less than two minutes of its own it waited to its deadline, and advised to raise that."""
+    estimate = await agent_with(None, budget=Budget(usd=1)).estimate("go")
+    budget = Budget(usd=estimate.usd, name="night")
+    agent = agent_with(journal, budget=budget, limits=Limits(seconds=0.5))
+    crashed = agent.start("never ends")
+    crashed.feed(crashed.prepare(crashed.next()))
+    result = await agent.drive(await agent.submit("go", to=Nowhere()))
+    assert result.stop.reason == "max_cost"
+    assert "'night'" in result.stop.detail
+
+
 @pytest.mark.parametrize("limits", [Limits(steps=3, seconds=60), Limits(usd=0.0006, steps=None, seconds=60)])
 async def test_a_limit_of_the_run_above_is_not_waited_for_as_if_others_could_give_it_back(journal, limits):
     """It waited for two minutes, or to its deadline and then said that, as long as any run had a call under way."""

@@ -20,11 +20,12 @@ from treadle.drivers.purse.claims import Claim, refused, refused_above, settle, 
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.telling import LAST_WORD
 from treadle.drivers.run import Run
+from treadle.drivers.think import seconds_left
 from treadle.kernel.decide import PrepareStep
 from treadle.kernel.events import RunFinished, StepPrepared
 
 WAIT: Final = 120.0
-"""Seconds for which it waits at most, within its own limit of time: what a crash left set aside stands for longer."""
+"""Seconds for which it waits at most: what a crash left set aside stands for longer."""
 
 _LONGEST_PAUSE: Final = 0.25
 
@@ -44,7 +45,7 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
     """
     run.audience.look_again()
     loop, pause, settled = asyncio.get_running_loop(), 0.01, False
-    end = loop.time() + (WAIT if run.driven.is_queued() else 0.0)
+    end = loop.time() + (_longest_wait(run) if run.driven.is_queued() else 0.0)
     while loop.time() < end:
         before = await patiently(lambda: _taken_by_others(run))
         event = await patiently(partial(run.asking.reckoned, command, chosen))
@@ -67,6 +68,12 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
     # What was set aside for a shorter reply is free for the whole one.
     settle(run)
     return await patiently(prepare)
+
+
+def _longest_wait(run: Run) -> float:
+    """Half of the run's own time at most: one that waited to its deadline would say that, and not what it lacked."""
+    left = seconds_left(run)
+    return WAIT if left is None else min(WAIT, left / 2)
 
 
 async def _settle_ended(run: Run) -> bool:
