@@ -114,6 +114,23 @@ async def test_a_run_that_waited_for_money_in_vain_says_so_and_not_that_its_time
     assert "'night'" in result.stop.detail
 
 
+async def test_runs_that_a_crash_left_do_not_wait_for_what_each_of_them_has_lost(journal):
+    """Taken up together, each waited two minutes for what was set aside for the lost calls of the others."""
+    estimate = await agent_with(None, budget=Budget(usd=1)).estimate("go")
+    budget = Budget(usd=2 * estimate.usd)
+    agent, left = agent_with(journal, budget=budget), []
+    for _ in range(2):
+        crashed = agent.start("never ends")
+        crashed.feed(crashed.prepare(crashed.next()))
+        await crashed.commit()
+        left.append(crashed.run_id)
+    assert budget.spent().held_usd == 2 * estimate.usd
+    async with asyncio.timeout(20):
+        results = await asyncio.gather(*map(agent.drive, left))
+    assert [result.stop.reason for result in results] == ["max_cost"] * 2
+    assert (budget.spent().usd, budget.spent().held_usd) == (2 * estimate.usd, 0)
+
+
 @pytest.mark.parametrize("limits", [Limits(steps=3, seconds=60), Limits(usd=0.0006, steps=None, seconds=60)])
 async def test_a_limit_of_the_run_above_is_not_waited_for_as_if_others_could_give_it_back(journal, limits):
     """It waited for two minutes, or to its deadline and then said that, as long as any run had a call under way."""

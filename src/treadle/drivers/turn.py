@@ -57,6 +57,9 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
                 return found
         if not settled:
             settled = True
+            settle(run)
+            for purse in run.purses:
+                await patiently(partial(purse.share.stand, run))
             await _settle_ended(run)
             continue
         await asyncio.sleep(pause)

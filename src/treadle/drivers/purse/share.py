@@ -13,7 +13,7 @@ from math import inf
 from treadle.drivers.clock import day, steady
 from treadle.drivers.purse.budget import Budget, log
 from treadle.drivers.purse.claims import Borrower, Claim, paid_elsewhere, used_in
-from treadle.drivers.purse.ledger import NOTHING, row_name
+from treadle.drivers.purse.ledger import NOTHING, Most, row_name
 from treadle.drivers.purse.patience import RunInDoubt
 from treadle.drivers.purse.rows import BudgetBusy, BudgetLost, BudgetUnavailable, Place, Row
 from treadle.journal import JournalError
@@ -100,6 +100,18 @@ class Share:
             self._left_as(row.claimed, row.used)
             self._is_said = True
         return refused
+
+    def stand(self, run: Borrower) -> None:
+        """Sets the row that an earlier process left of `run` to what it has used, where it is between two steps.
+
+        Nothing works for it then. What was set aside for a call that was lost is used, and nobody is to wait for it.
+        Raises as `draw`.
+        """
+        if self._written is None and self.run is run:
+            row = self._row(NOTHING)
+            with self._heard(row):
+                self._ledger.draw(self._place, row, Most(None, None), self._admit)
+            self._left_as(row.claimed, row.used)
 
     def begin(self) -> None:
         """Makes the row of a run that has begun and not asked for anything, where it is needed to say whose it is.
