@@ -304,3 +304,22 @@ def test_what_is_sold_to_somebody_may_have_another_name_than_the_tool() -> None:
     given = {"crop": "barley", "tonnes": 0.8, "buyer": "Otto"}
 
     assert made("Sell 800 kg barley to Otto", sell) == [("sell_grain", given)]
+
+
+@pytest.mark.parametrize("told", ["Sell tickets.", "Sell tickets for an event.", "Sell tickets to a customer.", ""])
+@pytest.mark.parametrize(
+    "question",
+    ["Sell Uwe 2 tickets for Gala", "Sell Uwe 2 tickets of Gala", "Sell 2 tickets of Gala for Uwe"],
+)
+def test_who_stands_before_an_amount_gets_it(question: str, told: str) -> None:
+    sell = change("sell_tickets", told, event=str, count=int, buyer=str)
+    given = {"event": "Gala", "count": 2, "buyer": "Uwe"}
+
+    assert made(question, sell) in ([], [("sell_tickets", given)])
+
+
+def test_an_amount_is_given_to_who_stands_before_it() -> None:
+    sell = change("sell_tickets", "Sell tickets.", event=str, count=int, buyer=str)
+    given = {"event": "Gala", "count": 2, "buyer": "Uwe"}
+
+    assert made("Sell Uwe 2 tickets for Gala", sell) == [("sell_tickets", given)]

@@ -194,7 +194,8 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     if (_is_beside(param, value, clause) and led != "of") or (after and stem(after[1]) in _own_nouns(param)):
         return 4
     told = told_leads(tool, param)
-    person = value.kind != "code" and any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE)
+    people = any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE)
+    person = people and value.kind != "code"
     if led in ("to", "into") and _is_set(param, value, clause):
         return 4
     if led in ("to", "into") and clause.command in _SETTING and "to" not in told:
@@ -203,9 +204,10 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     if led in told or (led and (led,) == parts(param.description)[:1]):
         # "From where it was seen"; of two that are so led, "for Hamlet for Ms Voss", who has a title is somebody.
         return 3 + (person and _TITLED.match(value.text) is not None)
-    if _OBJECT in told and led == "of" and _is_measured(value, clause):
-        return 3
-    if led == "by" and not any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE):
+    if led == "of" and _is_measured(value, clause):
+        # "2 tickets of Gala" are of nobody.
+        return 0 if people else 3
+    if led == "by" and not people:
         return 0
     if led in ("to", "into") and told & _AT:
         return 2
@@ -233,8 +235,10 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
         return 3
     if person and (led in _OF_PEOPLE or owned or _TITLED.match(value.text)):
         return 1 + (bool(_TITLED.match(value.text)) or led == "by")
+    if person and value.kind == "name" and _HOW_MUCH_OF_IT.match(clause.text, value.end) is not None:
+        # "Sell Uwe 2 tickets for Gala"
+        return 2
     if person and value.kind == "name" and [each.kind for each in clause.values].count("name") == 1:
-        # "Give Bob 3 potions"
         return 1
     return 1 if place and led in _OF_PLACES else 0
 
