@@ -192,3 +192,63 @@ def test_a_yes_is_told_without_the_rest_of_the_record() -> None:
 
     assert "locked" in text
     assert "floor" not in text
+
+
+def court(name: str) -> dict[str, Any]:
+    """State of a court."""
+    return {"name": name, "free": False, "reason": "new nets", "seats": 40}
+
+
+def get_work(title: str) -> dict[str, Any]:
+    """Looks up a work of art."""
+    shows = [{"town": "Bonn", "status": "over"}]
+    return {"title": title, "on_loan": True, "sold_out": False, "status": "kept", "shows": shows, "note": "at Ute's"}
+
+
+def health(service: str) -> dict[str, Any]:
+    """Health of a service."""
+    return {"service": service, "healthy": True, "uptime": 31}
+
+
+def state() -> dict[str, Any]:
+    """State of the mower."""
+    return {"state": "docked", "battery": 77, "bin_full": False}
+
+
+@pytest.mark.parametrize(
+    ("function", "question", "told"),
+    [
+        (court, "Is court North free?", "reason new nets"),
+        (get_work, "Is the Red Rose on loan?", "Red Rose: on loan yes, note at Ute's"),
+        (get_work, "Is the Red Rose sold out?", "sold out no"),
+        (get_work, "What is the status of the Red Rose?", "Red Rose: status kept"),
+        (health, "Is web healthy?", "Yes (healthy). web"),
+        (health, "Is jobs healthy?", "Yes (healthy). jobs"),
+        (health, "Is the service web healthy?", "Yes (healthy). web"),
+        (state, "Is the bin full?", "bin full no"),
+        (state, "What is the battery?", "battery 77"),
+    ],
+)
+def test_what_is_so_is_told_with_the_reason_for_it(function: Callable[..., Any], question: str, told: str) -> None:
+    text = Agent("offline", tools=[tool(function, effect="read")]).run_sync(question).text
+
+    assert told in text, text
+    assert "seats" not in text
+
+
+@pytest.mark.parametrize(
+    ("function", "question"),
+    [
+        (get_work, "Is the Red Rose on loan to Kim?"),
+        (get_work, "Is the Red Rose out?"),
+        (get_work, "What is the status of the shows of the Red Rose?"),
+        (get_work, "What is the town of the Red Rose?"),
+        (state, "Is the bin of T1 full?"),
+        (state, "Is the bin half full?"),
+        (state, "What is the battery of the car?"),
+    ],
+)
+def test_what_a_record_does_not_say_is_not_told(function: Callable[..., Any], question: str) -> None:
+    text = Agent("offline", tools=[tool(function, effect="read")]).run_sync(question).text
+
+    assert not any(field in text for field in ("loan yes", "out no", "kept", "Bonn", "full no", "battery 77")), text

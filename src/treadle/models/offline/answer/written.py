@@ -35,6 +35,7 @@ from treadle.models.offline.plan.results import (
     measured_in,
     number_of,
     rows_of,
+    tells_why,
     with_units,
 )
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Toolbox
@@ -365,14 +366,14 @@ def _verdict(fields: list[Field], exchange: Exchange, outcome: Outcome) -> str |
     if wanted is None:
         if len(truths) != 1 or not fields[0].path:
             return None
-        detail = subject if asked(truths, clause) else _facts([f for f in fields if f not in truths], exchange, outcome)
+        told = [f for f in fields if f not in rest or tells_why(f.stems) or not asked(truths, clause)]
+        detail = _facts([found for found in told if found not in truths], exchange, outcome)
         return f"{'Yes' if truths[0].value else 'No'} ({truths[0].label}). {detail}".strip()
     measured = measured_in(exchange.result, clause, wanted.number.end, rest)
-    if measured is None:
+    have = number_of(measured.value) if measured is not None else None
+    if measured is None or have is None:
         return None
-    have, need = number_of(measured.value), Decimal(wanted.number.text.replace(",", ""))
-    if have is None:
-        return None
+    need = Decimal(wanted.number.text.replace(",", ""))
     true, relation = _related(have, wanted.relation, need)
     if (scale := scale_of(parts(measured.name))) != 1:
         # Told in millions, 68 is 68 million; whether the question's number is too, its own words tell.
@@ -380,8 +381,7 @@ def _verdict(fields: list[Field], exchange: Exchange, outcome: Outcome) -> str |
         if whole != (true, relation) and scale_of(parts(clause.text[wanted.number.start : wanted.number.end])) == 1:
             return None
         true, relation = whole
-    told = with_units(rest, [measured])[0]
-    told = f"{subject}: {told}" if subject else told
+    told = f"{subject}: {with_units(rest, [measured])[0]}" if subject else with_units(rest, [measured])[0]
     return f"{'Yes' if true else 'No'}. {told}, which is {relation} the {wanted.number.text} in your question."
 
 

@@ -70,9 +70,10 @@ NUMBERED = re.compile(r"\b([a-z]+) (\d+(?:(?:,? and |, )\d+)*)\b(?![.,]\d)", re.
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 ORDINAL = re.compile(rf"\b({'|'.join(ORDINALS)}|last) ([a-z]+)\b", re.IGNORECASE)
 SIGNS = re.compile(r"[*%#~≈&+]")
-# What has what is asked for, though it is called by a plain word: "How many replicas does web have?"
+# What has what is asked for, though it is called by a plain word: "How many replicas does web have?", "Is web healthy?"
 HAVING = re.compile(
-    r"^\W*(?:(?:and|so) )?(?:how many [a-z]+ (?:does|do) ([a-z-]+) have|what is the [a-z]+ of ([a-z-]+))\W*$",
+    r"^\W*(?:(?:and|so) )?(?:how many [a-z]+ (?:does|do) ([a-z-]+) have|what is the [a-z]+ of ([a-z-]+)|"
+    r"(?:is|are) ([a-z-]+) [a-z-]+)\W*$",
     re.IGNORECASE,
 )
 OF_WHAT = re.compile(r"^\W*what (?:is|are) the ([a-z]+(?: [a-z]+)?) of (?=the\b)", re.IGNORECASE)

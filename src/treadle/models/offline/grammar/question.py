@@ -363,11 +363,14 @@ def _is_degree(clause: Clause, token: Token) -> bool:
 
 
 def _is_done(clause: Clause, token: Token, run: list[Token]) -> bool:
-    """Whether a word says what is done with the thing before it, as "baked" in "at what heat is a pretzel baked?"."""
+    """Whether a word says what is done with the thing before it, or how that is: "baked" in "at what heat is a pretzel
+    baked?", "healthy" in "Is web healthy?"."""
     after = clause.words_after(token.end, 1)
     ends = not after or is_function_word(after[0])
     being = any(each.low in ("is", "are", "was", "were") and each.end <= token.start for each in clause.tokens)
-    return bool(run) and ends and being and len(token.low) > 4 and token.low.endswith("ed")
+    done = len(token.low) > 4 and token.low.endswith("ed")
+    led = clause.words_before(run[0].start, 1) if run and clause.is_yes_or_no and not after else ()
+    return bool(run) and ends and being and (done or (bool(led) and led[0] not in _DETERMINERS | {"a", "an", "there"}))
 
 
 def _is_gerund(clause: Clause, token: Token) -> bool:

@@ -230,8 +230,9 @@ class Candidates:
         *first, last = text.split(" ")
         # What is changed must be what was written; what is looked up, tools know by its singular as a rule.
         whole = self.tool.may_change or proper or is_verb(last) or last.lower() in PLURAL_ONLY
-        # "The folder docs" is called so.
-        whole = whole or any(stem(word) in param.nouns for word in self.clause.words_before(value.start, 1))
+        # "The folder docs" is called so, and "Is jobs published?" asks of what is.
+        before = self.clause.words_before(value.start, 1)
+        whole = whole or before == ("is",) or any(stem(word) in param.nouns for word in before)
         return " ".join([*first, last if whole or last.endswith("ics") else singular(last)])
 
     def spellings(self, nouns: Sequence[str], names: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from treadle.models.offline.grammar.meaning import is_turning, opposites_of
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.superlatives import MADE, find_superlatives
 from treadle.models.offline.grammar.words import Token, is_function_word, stem
+from treadle.models.offline.plan.orders import PARTICLES
 from treadle.models.offline.plan.structures import overlaps
 
 _OPEN = word_set("not but per than between other except excluding was were to from")
@@ -46,6 +47,9 @@ def _is_open(clause: Clause, token: Token) -> bool:
     if token.low == "from" and any(v.period is not None and v.start == token.end + 1 for v in clause.values):
         # It may be on the day, or since then.
         return False
+    if token == clause.tokens[-1] and clause.is_yes_or_no and token.low in PARTICLES:
+        # "Is Jam sold out?"
+        return True
     known = token.low in many.FILLERS | many.ASKED | _OPEN or token.stem in MADE or _opens_when(clause, token)
     return known or not (is_turning(token.text) or is_function_word(token.text))
 

@@ -81,7 +81,8 @@ class _Reader(Stating):
         self._place_used()
         if self.clause.is_yes_or_no:
             column = self._stated() if not self.table.plain else None
-            return self._done("values", None, self.called, asked=(column,)) if column is not None else None
+            asked = () if column is None else (column, *self._told_beside(column))
+            return self._done("values", None, self.called, asked=asked) if asked else None
         if self.table.sole:
             self.called = [0]
             return self._told()

@@ -160,16 +160,13 @@ def _told(asked: _Asked, clause: Clause, exchanges: Sequence[Exchange], fresh: b
     made = _made(asked, exchanges)
     if made is None or made.failed:
         return None
-    table = table_of(made.result)
-    nouns = nouns_of(asked.tool)
-    if table is None and fresh and asked.arguments:
-        table = record_of(made.result, asked.arguments)
-    elif not only_list(made.result):
+    nouns = own = nouns_of(asked.tool)
+    if not only_list(made.result):
         nouns = frozenset(stem(word) for name, _ in rows_of(made.result) for word in parts(name))
-    if table is None:
-        return None
+    record = record_of(made.result, asked.arguments or {"": " ".join(parts(asked.tool.name))}) if fresh else None
     leads = frozenset(asked.tool.name_stems).union(*(param.nouns for param in asked.tool.params))
-    reckoning = reckoned(clause, table, nouns, asked.used, leads)
-    if reckoning is None:
-        return None
-    return Outcome(clause, done=[made], tools=[asked.tool], used=list(asked.used), reckoning=(table, reckoning))
+    for table, called in ((table_of(made.result), nouns), (record, own)):
+        reckoning = reckoned(clause, table, called, asked.used, leads) if table is not None else None
+        if table is not None and reckoning is not None:
+            return Outcome(clause, done=[made], tools=[asked.tool], used=list(asked.used), reckoning=(table, reckoning))
+    return None

@@ -25,6 +25,7 @@ MONEY = frozenset(
         word_set("amount total price value cost diff difference sum balance salary revenue budget a b net")
     )
 )
+_WHY = frozenset(stem(word) for word in word_set("reason cause why note comment message remark warning explanation"))
 _VAGUE = word_set("name number id code no type")
 _LABELS = word_set("id code key number no year month day date period phone zip postcode account company version")
 _DECIMAL = re.compile(r"^-?\d+(?:\.\d+)?$")
@@ -59,6 +60,11 @@ def fields_of(result: Any, path: tuple[str, ...] = ()) -> list[Field]:
     if isinstance(result, dict):
         return [found for key, value in result.items() for found in fields_of(value, (*path, str(key)))]
     return [] if isinstance(result, list) or result is None else [Field(path, result)]
+
+
+def tells_why(stems: Collection[str]) -> bool:
+    """Whether a field of these words says why something is so, which a person wants beside a yes or a no."""
+    return not _WHY.isdisjoint(stems)
 
 
 def with_units(fields: list[Field], said: list[Field]) -> list[str]:

@@ -158,11 +158,11 @@ def table_of(result: Any) -> Table | None:
 
 def record_of(result: Any, arguments: Json) -> Table | None:
     """The one record that a result is, of what was asked for by `arguments`; None if it is none."""
-    lists = rows_of(result)
-    if not isinstance(result, dict) or any(isinstance(row, dict | list) for _, listed in lists for row in listed):
+    if not isinstance(result, dict):
         return None
     # The price of an order's parcel is none of the order's.
     fields = [found for found in fields_of(result) if len(found.path) == 1]
+    lists = [(name, rows) for name, rows in rows_of(result) if not any(isinstance(row, dict | list) for row in rows)]
     fields += [Field((name,), ", ".join(map(str, listed))) for name, listed in lists if listed]
     given = {str(value).lower() for value in arguments.values()}
     fields.sort(key=lambda found: str(found.value).lower() not in given)
