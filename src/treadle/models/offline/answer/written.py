@@ -366,8 +366,8 @@ def _verdict(fields: list[Field], exchange: Exchange, outcome: Outcome) -> str |
     if wanted is None:
         if len(truths) != 1 or not fields[0].path:
             return None
-        told = [f for f in fields if f not in rest or tells_why(f.stems) or not asked(truths, clause)]
-        detail = _facts([found for found in told if found not in truths], exchange, outcome)
+        beside = [f for f in fields if f not in rest or tells_why(f.stems) or not asked(truths, clause)]
+        detail = _facts([found for found in beside if found not in truths], exchange, outcome)
         return f"{'Yes' if truths[0].value else 'No'} ({truths[0].label}). {detail}".strip()
     measured = measured_in(exchange.result, clause, wanted.number.end, rest)
     have = number_of(measured.value) if measured is not None else None
