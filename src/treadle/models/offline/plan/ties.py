@@ -194,7 +194,7 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     if (_is_beside(param, value, clause) and led != "of") or (after and stem(after[1]) in _own_nouns(param)):
         return 4
     told = told_leads(tool, param)
-    people = any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE)
+    people = _is_of_people(param)
     person = people and value.kind != "code"
     if led in ("to", "into") and _is_set(param, value, clause):
         return 4
@@ -216,16 +216,14 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
         return 3 if said else 0
     if value.kind == "quoted" and any(stem(word) in param.nouns for word in TITLE_WORDS):
         return 3
-    commanded = not any(
-        token.end <= value.start and not is_function_word(token.text) and token.stem not in tool.name_stems
-        for token in clause.tokens[1:]
-    )
-    to_somebody = value.kind == "name" and not person and _HOW_MUCH_OF_IT.match(clause.text, value.end) is not None
-    to_somebody = to_somebody and any(stem(w) in each.nouns for w in PERSON_WORDS | PEOPLE for each in tool.params)
+    commanded = _is_commanded(tool, value, clause)
+    # "Sell Uwe 2 tickets for Gala"
+    given = value.kind == "name" and _HOW_MUCH_OF_IT.match(clause.text, value.end) is not None
+    to_another = given and not person and any(_is_of_people(each) for each in tool.params)
     if (
         _OBJECT in told
         and commanded
-        and not to_somebody
+        and not to_another
         and (not is_function_word(led) or led in ("", *parts(tool.name)))
     ):
         return 2
@@ -235,12 +233,23 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
         return 3
     if person and (led in _OF_PEOPLE or owned or _TITLED.match(value.text)):
         return 1 + (bool(_TITLED.match(value.text)) or led == "by")
-    if person and value.kind == "name" and _HOW_MUCH_OF_IT.match(clause.text, value.end) is not None:
-        # "Sell Uwe 2 tickets for Gala"
+    if person and given:
         return 2
     if person and value.kind == "name" and [each.kind for each in clause.values].count("name") == 1:
         return 1
     return 1 if place and led in _OF_PLACES else 0
+
+
+def _is_commanded(tool: KnownTool, value: Value, clause: Clause) -> bool:
+    """Whether nothing but the tool's own words stands before a value."""
+    return not any(
+        token.end <= value.start and not is_function_word(token.text) and token.stem not in tool.name_stems
+        for token in clause.tokens[1:]
+    )
+
+
+def _is_of_people(param: Param) -> bool:
+    return any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE)
 
 
 def _is_measured(value: Value, clause: Clause) -> bool:
