@@ -5,7 +5,7 @@ are.
 """
 
 import re
-from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from decimal import MAX_PREC, Context, Decimal
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from treadle.analyst.declared.formats import Format
 Kind = Literal["csv", "parquet", "json", "xlsx", "duckdb", "sqlite", "postgres", "sqlalchemy", "frame"]
 KINDS: tuple[str, ...] = get_args(Kind)
 DATABASES = ("postgres", "sqlalchemy")
-_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_EXACT = Context(prec=MAX_PREC, Emax=999_999, Emin=-999_999)
 _WITH_TABLE = ("duckdb", "sqlite", *DATABASES)
 KeyType = Literal["string", "integer", "decimal", "date", "timestamp", "boolean"]
 KEY_TYPES: tuple[str, ...] = get_args(KeyType)

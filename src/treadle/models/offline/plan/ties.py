@@ -205,8 +205,9 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
         # "From where it was seen"; of two that are so led, "for Hamlet for Ms Voss", who has a title is somebody.
         return 3 + (person and _TITLED.match(value.text) is not None)
     if led == "of" and _is_measured(value, clause):
-        # "2 tickets of Gala" are of nobody.
-        return 0 if people else 3
+        # "2 tickets of Gala" are of nobody, and of what the tool says that it does something to.
+        objects = [each for each in tool.params if _OBJECT in told_leads(tool, each)]
+        return 0 if people else 3 * (param in objects or not objects)
     if led == "by" and not people:
         return 0
     if led in ("to", "into") and told & _AT:
