@@ -131,6 +131,20 @@ async def test_runs_that_a_crash_left_do_not_wait_for_what_each_of_them_has_lost
     assert (budget.spent().usd, budget.spent().held_usd) == (2 * estimate.usd, 0)
 
 
+async def test_a_share_that_a_lost_call_has_used_is_warned_of_by_a_run_that_waits(journal, monkeypatch):
+    monkeypatch.setattr(turn, "WAIT", 0.05)
+    estimate = await agent_with(None, budget=Budget(usd=1)).estimate("go")
+    told = []
+    budget = Budget(usd=2 * estimate.usd, warn=[0.4], on_warning=lambda share, spent: told.append((share, spent.usd)))
+    agent = agent_with(journal, budget=budget)
+    for _ in range(2):
+        crashed = agent.start("never ends")
+        crashed.feed(crashed.prepare(crashed.next()))
+        await crashed.commit()
+    assert (await agent.drive(crashed.run_id)).stop.reason == "max_cost"
+    assert told == [(0.4, budget.spent().usd)]
+
+
 @pytest.mark.parametrize("limits", [Limits(steps=3, seconds=60), Limits(usd=0.0006, steps=None, seconds=60)])
 async def test_a_limit_of_the_run_above_is_not_waited_for_as_if_others_could_give_it_back(journal, limits):
     """It waited for two minutes, or to its deadline and then said that, as long as any run had a call under way."""

@@ -72,15 +72,21 @@ class Ledger:
         return self.store.change(place, drawn)
 
     def settle(
-        self, place: Place, row: Row, marks: Sequence[Mark], before: Sequence[Row] | None = None
+        self,
+        place: Place,
+        row: Row,
+        marks: Sequence[Mark],
+        before: Sequence[Row] | None = None,
+        admit: Callable[[Row | None], None] = lambda _: None,
     ) -> tuple[Sums, list[Mark]]:
         """Sets the row, whatever it comes to: the purse's sums then, and those of `marks` that are to be told now.
 
         Where `before` is given, the rows as which it may have been left, and somebody else has set the row since, it
-        stays as it is.
+        stays as it is. `admit` is as in `draw`.
         """
 
         def settled(look: Look) -> tuple[tuple[Sums, list[Mark]], Entry | None]:
+            admit(look.row)
             # It is the new one where the answer to an earlier try was lost.
             if before is not None and look.row not in (None, row, *before):
                 return (look.sums, []), None

@@ -4,7 +4,7 @@ The row is raised before a model call and lowered to what was used once that sta
 stopped meanwhile may find that the run went on elsewhere: what that one used stands in the row then, and stays.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -13,7 +13,7 @@ from math import inf
 from treadle.drivers.clock import day, steady
 from treadle.drivers.purse.budget import Budget, log
 from treadle.drivers.purse.claims import Borrower, Claim, paid_elsewhere, used_in
-from treadle.drivers.purse.ledger import NOTHING, Most, row_name
+from treadle.drivers.purse.ledger import NOTHING, row_name
 from treadle.drivers.purse.patience import RunInDoubt
 from treadle.drivers.purse.rows import BudgetBusy, BudgetLost, BudgetUnavailable, Place, Row
 from treadle.journal import JournalError
@@ -108,10 +108,7 @@ class Share:
         Raises as `draw`.
         """
         if self._written is None and self.run is run:
-            row = self._row(NOTHING)
-            with self._heard(row):
-                self._ledger.draw(self._place, row, Most(None, None), self._admit)
-            self._left_as(row.claimed, row.used)
+            self._set(self._row(NOTHING), None, self._admit)
 
     def begin(self) -> None:
         """Makes the row of a run that has begun and not asked for anything, where it is needed to say whose it is.
@@ -139,15 +136,19 @@ class Share:
             return
         try:
             row = self._row(NOTHING)
-            marks = {mark: budget for budget in self.budgets for mark in budget.marks}
-            before = self._as_found(row) if (left := self._left()) is None else left
-            with self._heard(row):
-                sums, told = self._ledger.settle(self._place, row, tuple(marks), before)
+            self._set(row, self._as_found(row) if (left := self._left()) is None else left)
         except BudgetBusy:
             raise
         except BudgetUnavailable as error:
             self.unwritten(error)
-            return
+
+    def _set(
+        self, row: Row, before: tuple[Row, ...] | None, admit: Callable[[Row | None], None] = lambda _: None
+    ) -> None:
+        """Sets the row, as `Ledger.settle` does, and warns of the shares that are used with that."""
+        marks = {mark: budget for budget in self.budgets for mark in budget.marks}
+        with self._heard(row):
+            sums, told = self._ledger.settle(self._place, row, tuple(marks), before, admit)
         self._left_as(row.claimed, row.used)
         for mark in told:
             marks[mark].tell(mark, marks[mark].balance(self._key, sums))
