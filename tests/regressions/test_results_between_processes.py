@@ -15,6 +15,7 @@ from treadle.journal.holder import Holder
 from treadle.models import AuthenticationFailed
 from treadle.testing import ScriptedModel
 from treadle.timetravel.replayed import Replay, ReplayDiffers
+from treadle.tools import Tool
 
 HOLDER = Holder("clerk", "host", 7)
 
@@ -156,3 +157,35 @@ def test_a_tool_that_no_module_has_says_why_it_cannot_be_pickled():
         with pytest.raises(Misuse, match=f"the tool {one.name!r} cannot be pickled.*at the top of the module"):
             pickle.dumps(one)
         assert copy.deepcopy(one) is one
+
+
+def test_in_a_copy_of_an_object_with_its_tools_they_work_on_the_copy():
+    class Shop:
+        def __init__(self):
+            self.sold = []
+            self.tools = [
+                tool(self.sell, needs_approval=self.is_dear, reconcile=self.find),
+                Tool.from_schema("count", "Counts.", {"type": "object"}, self.count),
+            ]
+
+        def sell(self, what: str) -> str:
+            """Sells something."""
+            self.sold.append(what)
+            return what
+
+        def is_dear(self, what: str) -> bool:
+            return False
+
+        def find(self, context):
+            return None
+
+        def count(self):
+            return len(self.sold)
+
+    shop = Shop()
+    other = copy.deepcopy(shop)
+    model = ScriptedModel([[("sell", {"what": "tea"})], [("count", {})], "One."])
+    result = Agent(model, tools=other.tools).run_sync("Sell tea.")
+    assert (shop.sold, other.sold, result.messages[-2].text) == ([], ["tea"], "1")
+    sell = other.tools[0]
+    assert {sell.function.__self__, sell.needs_approval.__self__, sell.reconcile.__self__} == {other}

@@ -21,7 +21,7 @@ from typing_extensions import ParamSpec, TypeVar
 
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments
-from treadle.tools.by_name import by_name
+from treadle.tools.by_name import by_name, copied
 from treadle.tools.context import Cancellation, ToolContext, from_thread
 from treadle.tools.described import described
 from treadle.tools.errors import AsksPerson, BadTool, OutcomeUnknown, ToolError, passing, place_of_exception
@@ -380,8 +380,8 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
     def __reduce__(self) -> tuple[Any, ...]:
         return by_name(self, self.name, self.function)
 
-    def __deepcopy__(self, memo: object) -> "Tool[P, R]":
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Tool[P, R]":
+        return copied(self, memo)
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r}, effect={self.effect!r})"
