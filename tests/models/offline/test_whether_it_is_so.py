@@ -252,3 +252,22 @@ def test_what_a_record_does_not_say_is_not_told(function: Callable[..., Any], qu
     text = Agent("offline", tools=[tool(function, effect="read")]).run_sync(question).text
 
     assert not any(field in text for field in ("loan yes", "out no", "kept", "Bonn", "full no", "battery 77")), text
+
+
+def get_lift(name: str) -> dict[str, Any]:
+    """Looks up a lift."""
+    return {"name": name, "locked": name == "north", "note": f"{name} door"}
+
+
+@pytest.mark.parametrize(("name", "so"), [("north", "yes"), ("south", "no")])
+def test_two_tools_of_which_one_says_why_tell_the_same(name: str, so: str) -> None:
+    """Regression: the list told the flag alone, the record with its note, and neither was believed."""
+
+    def list_lifts() -> list[dict[str, Any]]:
+        """Lists all lifts."""
+        return [{"name": each, "locked": each == "north"} for each in ("north", "south")]
+
+    reading = [tool(each, effect="read") for each in (list_lifts, get_lift)]
+    text = Agent("offline", tools=reading).run_sync(f"Is {name} locked?").text
+
+    assert f"locked {so}, note {name} door" in text, text

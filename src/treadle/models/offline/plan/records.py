@@ -61,8 +61,8 @@ def of_records(
     able = [asked for tool in box.tools if (asked := _asked(tool, clause, box, vocabulary)) is not None]
     told = [outcome for asked in able if (outcome := _told(asked, clause, exchanges, fresh)) is not None]
     if told or not fresh:
-        # A list and the tool that tells of one of it say the same.
-        return told[0] if len({_said(outcome) for outcome in told}) == 1 else None
+        # A list and the tool that tells of one of it say the same; one of them may say why as well.
+        return max(told, key=_told_of) if len({_said(outcome) for outcome in told}) == 1 else None
     able = [asked for asked in able if _may_tell(asked, clause)]
     said = {token.stem for token in clause.tokens}
     named = [asked for asked in able if said & {*asked.tool.name_stems, *_output_nouns(asked.tool)}]
@@ -152,7 +152,12 @@ def _said(outcome: Outcome) -> tuple[Any, ...]:
     if outcome.reckoning is None or outcome.reckoning[1].operation != "values":
         return (id(outcome),)
     rows, asked = outcome.reckoning[1].rows, outcome.reckoning[1].asked
+    asked = asked[:1] if outcome.clause.is_yes_or_no else asked
     return tuple((column.path, *(str(column.values[row]) for row in rows)) for column in asked)
+
+
+def _told_of(outcome: Outcome) -> int:
+    return 0 if outcome.reckoning is None else len(outcome.reckoning[1].asked)
 
 
 def _told(asked: _Asked, clause: Clause, exchanges: Sequence[Exchange], fresh: bool) -> Outcome | None:
