@@ -299,6 +299,14 @@ def test_a_bonus_that_is_named_is_paid() -> None:
     assert made("Pay Rosa Lind a bonus of 500", BONUS) == [("pay_bonus", given)]
 
 
+@pytest.mark.parametrize("name", ["credit_account", "credit_wallet", "credit_balance"])
+def test_an_account_is_where_an_amount_goes_and_not_what_is_given(name: str) -> None:
+    """Regression: "account" was missed in the order, as the bonus of `pay_bonus` would be."""
+    credit = change(name, "Credits a customer.", customer=str, amount=float)
+
+    assert made("Credit 500 to Rosa", credit) == [(name, {"customer": "Rosa", "amount": 500.0})]
+
+
 def test_what_is_sold_to_somebody_may_have_another_name_than_the_tool() -> None:
     sell = change("sell_grain", "Sell grain to a buyer.", crop=str, tonnes=float, buyer=str)
     given = {"crop": "barley", "tonnes": 0.8, "buyer": "Otto"}

@@ -55,8 +55,10 @@ _FIRST_NAMES = word_set(
     "buck dash trip tip ward wade harry chip ray carol will dean drew guy pearl rod rip hunter reed stew gene bob"
 )
 _PEOPLE = frozenset(stem(word) for word in PERSON_WORDS | PEOPLE)
-# A number is that by itself.
-_PAID = frozenset(stem(word) for word in word_set("money payment amount fund cash sum to from for by with"))
+# A number is that by itself, or goes there.
+_PAID = frozenset(
+    stem(word) for word in word_set("money payment amount fund cash sum account wallet balance to from for by with")
+)
 _UPDATING = word_set("update change modify edit adjust")
 # What is called by plain words, as kitchens and goats are.
 _CALLED_BY_WORDS = frozenset(
