@@ -341,3 +341,15 @@ def test_a_line_of_names_that_is_read_as_one_is_told_as_that(tmp_path: Path, tex
     text = text.format(NAMES + "1001;0000415000;64;EUR\n")
     with pytest.raises(AnalystError, match=rf"({told}).*: the line of names is read as one name: look at 'delimiter'"):
         asked(declared(tmp_path, text if "Titel" in text else text.replace(";", ",")))
+
+
+def test_another_name_of_the_only_column_is_told_as_that(tmp_path: Path) -> None:
+    """Rows that are counted stand in no column, and yet the delimiter was told to be wrong."""
+    declared(tmp_path, "Kunden\na\nb\n")
+    yaml = tmp_path / "sources.yaml"
+    yaml.write_text(
+        "sources:\n  f:\n    kind: csv\n    path: f.csv\n    dimensions: {kunde: {}}\n"
+        "    measures: {rows: {column: '*', aggregation: count}}\n"
+    )
+    with pytest.raises(AnalystError, match=r"no column 'kunde' in its data; did you mean 'Kunden'\?"):
+        query(Catalog.load(yaml), QueryRequest(source="f", dimensions=["kunde"]), bounds=QUICK)

@@ -74,7 +74,8 @@ def read_with(read: Reader, session: Session, source: Source, demand: Demand) ->
             few = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…" for name in [*table.columns][:_FEW]]
             there = f"; there are {', '.join(few)}{', …' if len(table.columns) > _FEW else ''}" if few else ""
             advice = f"; did you mean {near!r}?" if near else there
-            if source.kind == "csv" and len(table.columns) == 1 < len(source.dimensions + source.measures):
+            wanted = Demand(source.dimensions, source.measures).columns
+            if source.kind == "csv" and len(table.columns) == 1 < len(wanted):
                 advice = f"{there}: {ONE_NAME}"
             if alike := numbered(column, table.columns):
                 listed = ", ".join(map(repr, alike))
