@@ -1,5 +1,6 @@
 """What people's files look like: proposed as they are meant, or asked about, never a wrong figure called good."""
 
+import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -605,6 +606,18 @@ def test_balances_that_do_not_run_on_are_figures(tmp_path: Path) -> None:
     assert Proposed(tmp_path, f"konto;bewegung;saldo\n{rows}").questions == ()
 
 
+def test_what_is_no_number_in_a_balance_keeps_no_proposal_away(tmp_path: Path) -> None:
+    """It was compared with what has moved, which raised."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    for name, balance, moved in (("a", [1.5, math.nan, 3.5, 4.5, 5.5], [1.0] * 5), ("b", [1.0] * 5, [math.nan] * 5)):
+        table = pa.table({"k": list("abcde"), "saldo": balance, "amount": moved})
+        pyarrow.parquet.write_table(table, tmp_path / f"{name}.parquet")
+        (proposal,) = propose(tmp_path / f"{name}.parquet", QUICK)
+        assert [item.name for item in proposal.source.measures] == ["saldo", "amount"]
+
+
 @pytest.mark.parametrize(
     ("name", "marks", "asked"),
     [
@@ -636,6 +649,13 @@ def test_posting_keys_and_signs_of_amounts_are_debit_and_credit(
         assert any("sign" in one for one in found.questions) == bool(asked and not minus)
 
 
+def test_figures_that_are_all_one_are_no_signs_unasked(tmp_path: Path) -> None:
+    """How much a stock had changed was left out without a word, where it had changed by one each time."""
+    found = Proposed(tmp_path, "artikel;delta\nx;1\ny;-1\nz;1\nw;1\n")
+    told = "delta has 1 and -1, and is taken for codes: if they are figures, declare it under 'measures'"
+    assert told in found.questions
+
+
 @pytest.mark.parametrize(
     ("numbers", "counted"),
     [
@@ -656,6 +676,15 @@ def test_whole_numbers_that_count_lines_are_asked_about(tmp_path: Path, numbers:
     told = "Buchung has whole numbers that count from line to line, and is taken for codes"
     assert [one.startswith(told) for one in found.questions] == [True] * counted
     assert [item.name for item in found.source.measures] == [*(["buchung"] * (not counted)), "betrag"]
+
+
+@pytest.mark.parametrize("sign", [",", ".", "'"])
+def test_numbers_of_lines_may_have_signs_between_thousands(tmp_path: Path, sign: str) -> None:
+    decimal = "," if sign == "." else "."
+    rows = "".join(f"a{at};{f'{at:,}'.replace(',', sign)};{at % 7}1{decimal}50\n" for at in range(1, 1003))
+    found = Proposed(tmp_path, f"text;Buchung;betrag\n{rows}")
+    (told,) = found.questions
+    assert told.startswith("Buchung has whole numbers that count from line to line")
 
 
 @pytest.mark.parametrize(

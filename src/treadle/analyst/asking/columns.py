@@ -252,7 +252,8 @@ def _plain_guess(name: str, decimals: int, signed: bool, texts: Sequence[str], r
         told, added = f"numbers with up to {decimals} decimals", _named_as_codes(name, "added up")
         return Guess("measure", told, decimals=min(decimals, 12), question=added)
     if set(texts) == {"1", "-1"}:
-        return Guess("dimension", "1 and -1, as signs of amounts")
+        asked = "" if is_code(name) else _taken_for_codes(name, "has 1 and -1")
+        return Guess("dimension", "1 and -1, as signs of amounts", question=asked)
     if signed:
         return Guess("measure", "whole numbers, some of them negative", decimals=0)
     if (daily := DAILY.search(name)) or CODES.search(name) or FIGURES.search(name):
@@ -272,7 +273,8 @@ def _counts_lines(texts: Sequence[str]) -> bool:
     of what has several."""
     if len(texts) < _COUNTED or len(set(texts)) * 2 < _COUNTED or texts[0] not in ("1", "10"):
         return False
-    first, *others = map(Decimal, texts)
+    # There may be signs between thousands.
+    first, *others = (Decimal("".join(filter(str.isdecimal, text))) for text in texts)
     return all(one in (first, before, before + first) for before, one in pairwise((first, *others)))
 
 

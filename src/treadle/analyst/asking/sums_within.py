@@ -5,10 +5,9 @@ Pure. Neighbours: `treadle.analyst.asking.footing`, which says the same of lines
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from itertools import combinations, pairwise, takewhile
-from typing import Literal
+from itertools import combinations, pairwise
 
 from treadle.analyst.asking.columns import Guess
 from treadle.analyst.declared.days import BLANKS
@@ -69,32 +68,39 @@ def runs_on(guesses: Mapping[str, Guess], samples: Mapping[str, Sequence[str | N
     """
     figures = _figures(guesses)
     for balance in filter(_BALANCES.search, figures):
-        others = [column for column in figures if column != balance and not _BALANCES.search(column)]
+        steps = _steps(samples[balance], text)
+        # Most of what does not move it is told apart by these lines alone.
+        telling = [at for at, step in enumerate(steps) if step > _NOISE][:_ENOUGH]
+        if len(telling) < _ENOUGH:
+            continue
+        lines = [*telling, *range(telling[-1])]
+        amounts = {
+            column: [_amount(value, text) for value in samples[column][: telling[-1] + 2]]
+            for column in figures
+            if column != balance and not _BALANCES.search(column)
+        }
+        others = {column: [one for one in each if one is not None] for column, each in amounts.items()}
+        others = {column: each for column, each in others.items() if len(each) == len(amounts[column])}
         for moved in (*((column,) for column in others), *combinations(others, 2)):
-            if _moves(samples[balance], [samples[column] for column in moved], text):
+            if any(_moves(steps, [others[column][at:] for column in moved], lines) for at in (0, 1)):
                 by = " and ".join(moved)
                 return f"{balance} runs on from line to line by {by}, so that its sum says nothing: leave it out"
     return ""
 
 
-def _moves(balances: Sequence[str | None], moved: Sequence[Sequence[str | None]], text: TextFormat) -> bool:
-    """Whether a balance differs from the one above it, or below it, by what has moved, in the first lines at least."""
+def _steps(balances: Sequence[str | None], text: TextFormat) -> list[Decimal]:
+    """By how much each balance differs from the one before, up to one that is none."""
+    steps = list[Decimal]()
+    for before, after in pairwise(_amount(value, text) for value in balances):
+        if before is None or after is None:
+            break
+        steps.append(abs(after - before))
+    return steps
 
-    def moves() -> Iterator[tuple[Decimal, Decimal, Decimal]]:
-        for (before, after), *both in zip(pairwise(balances), *map(pairwise, moved), strict=True):
-            known = [_amount(one, text) for one in (before, after, *(one for pair in both for one in pair))]
-            if None in known:
-                return
-            first, second, *rest = (amount or Decimal(0) for amount in known)
-            # One of two columns is what has come, the other what has gone.
-            above, below = (rest[at] - sum(rest[at + 2 :: 2]) for at in (0, 1))
-            yield abs(second - first), abs(above), abs(below)
 
-    def held(at: Literal[1, 2]) -> int:
-        there = takewhile(lambda each: abs(each[0] - each[at]) <= _NOISE, moves())
-        return sum(bool(by) for by, *_ in there)
-
-    return max(held(1), held(2)) >= _ENOUGH
+def _moves(steps: Sequence[Decimal], moved: Sequence[Sequence[Decimal]], lines: Sequence[int]) -> bool:
+    """Whether a balance differs by what has come in one column, less what has gone in another, in all these lines."""
+    return all(abs(steps[at] - abs(moved[0][at] - sum(each[at] for each in moved[1:]))) <= _NOISE for at in lines)
 
 
 def _figures(guesses: Mapping[str, Guess]) -> list[str]:
@@ -106,10 +112,11 @@ def _said(value: str | None) -> str:
 
 
 def _amount(value: str | None, text: TextFormat) -> Decimal | None:
-    """An amount as it is written, zero for an empty one; nothing for what is none."""
+    """An amount as it is written, zero for an empty one; nothing for what is none, as NaN is."""
     plain = looked_at(value or "")[0].replace(text.thousands or " ", "").replace(text.decimal, ".")
     plain = f"-{plain[:-1]}" if plain.endswith("-") else plain
     try:
-        return Decimal(plain or 0)
+        amount = Decimal(plain or 0)
     except InvalidOperation:
         return None
+    return amount if amount.is_finite() else None
