@@ -88,7 +88,7 @@ def test_a_record_is_answered_and_times_what_was_worked_on_it():
     assert record.answered("1", False, at=99.0).seconds == 0.0
     waiting = replace(record, status="awaited", seconds=4.0)
     assert waiting.answered("1", False, at=200.0).seconds == 4.0
-    assert (waiting.came_back(200.0), record.came_back(101.0).seconds) == (waiting, 1.0)
+    assert (waiting.worked_on(200.0), record.worked_on(101.0)) == (4.0, 1.0)
     assert (record.is_error, done.is_error, waiting.answered("1", False, at=1.0).is_error) == (False, True, False)
 
 

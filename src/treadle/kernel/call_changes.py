@@ -14,7 +14,7 @@ from treadle.kernel.events import (
     ToolReacted,
     ToolStarted,
 )
-from treadle.kernel.messages import ToolCall, ToolMessage
+from treadle.kernel.messages import ToolCall
 from treadle.kernel.money import plus
 from treadle.kernel.reply import denied, in_doubt
 from treadle.kernel.state import Changes, RunState
@@ -55,27 +55,27 @@ def finished_early(state: RunState, event: ToolFinished) -> Changes:
 
 def _back(record: CallRecord, event: ToolFinished) -> CallRecord:
     """`record` with what came back, as the call's one result or for the application to look at first."""
-    content, failed, at, app, below = event.content, event.is_error, event.at, event.app, event.spent is not None
-    if not event.provisional:
-        record = record.answered(content, failed, at=at, app=app, below=below)
-        return replace(record, final=True) if event.final else record
-    found, record = ToolMessage(record.id, record.name, content, failed, below=below), record.came_back(at)
-    back = replace(record, status="returned", found=found, app=app, final=event.final)
-    return replace(back, in_doubt=False, run_id="", waits=())
+    below, final = event.spent is not None, event.final
+    back = record.answered(event.content, event.is_error, at=event.at, app=event.app, below=below)
+    if event.provisional:
+        found = {"status": "returned", "result": None, "found": back.result, "ended_at": 0.0}
+        return replace(back, **found, final=final, run_id="", waits=())
+    return replace(back, final=True) if final else back
 
 
 def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
     """Only the arguments of the model are changed, once; what was found stands where a call in its place is refused."""
-    if event.action == "change":
-        step, record = _on_call(state, event, "asked")
-        if event.arguments is None or record.edited is not None or record.stand_in is not None:
-            raise IllegalEvent(f"call {record.id!r} cannot take this change of its arguments (run {state.run_id})")
-        return _with_call(state, step, replace(record, edited=event.arguments), event.at, {})
-    step, record = _on_call(state, event, "returned", "asked", "approved", "interrupted")
-    if record.found is None:
+    changed = event.action == "change"
+    before: tuple[CallStatus, ...] = ("asked",) if changed else ("returned", "asked", "approved", "interrupted")
+    step, record = _on_call(state, event, *before)
+    if record.found is None and not changed:
         raise IllegalEvent(f"call {record.id!r} has no result yet and cannot take ToolReacted (run {state.run_id})")
     changes: Changes = {}
     match event.action:
+        case "change":
+            if event.arguments is None or record.edited is not None or record.stand_in is not None:
+                raise IllegalEvent(f"call {record.id!r} cannot take this change of its arguments (run {state.run_id})")
+            record = replace(record, edited=event.arguments)
         case "keep":
             record = in_doubt(record, "", event.at) if record.in_doubt else record.settled(event.at)
         case "replace":
@@ -116,7 +116,8 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
     """A person has said whether it may run, or with which arguments."""
     step, record = _on_call(state, event)
     _on_call(state, event, "needs_approval", "awaited" if record.run_id or record.again else "needs_approval")
-    record = replace(record, leave=record.made if event.approved and record.status != "awaited" else record.leave)
+    if event.approved and record.status == "needs_approval":
+        record = replace(record, leave=record.made)
     if not event.approved:
         record = denied(record, event.reason, event.at)
     elif event.arguments is None:
@@ -139,9 +140,10 @@ def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
     step, record = _on_call(state, event, *before)
     changes, record = charged(state, record, event.spent)
     record = replace(
-        record.came_back(event.at),
+        record,
         status="awaited",
         executed=True,
+        seconds=record.worked_on(event.at),
         wait=event.wait,
         run_id=event.run_id,
         waits=event.waits,
@@ -173,16 +175,14 @@ def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[
 def _with_call(state: RunState, step: Step, record: CallRecord, at: float, changes: Changes) -> Changes:
     """`changes` with a changed call; when it was the last open one, with the step closed."""
     calls = step.calls.put(record)
-    if record.result is None:
-        changes["step"] = replace(step, calls=calls)
-        return changes
-    if record.final:
-        changes.update(handed_on=True, text=record.result.text or state.text, output=record.app)
-    changes["open_calls"] = left = state.open_calls - 1
-    if left:
-        changes["step"] = replace(step, calls=calls)
-        return changes
-    return closed(state, step, calls, at, changes)
+    if record.result is not None:
+        if record.final:
+            changes.update(handed_on=True, text=record.result.text or state.text, output=record.app)
+        changes["open_calls"] = left = state.open_calls - 1
+        if not left:
+            return closed(state, step, calls, at, changes)
+    changes["step"] = replace(step, calls=calls)
+    return changes
 
 
 def charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[Changes, CallRecord]:

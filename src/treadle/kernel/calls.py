@@ -153,14 +153,11 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     ) -> "CallRecord":
         """The same call with its one result."""
         result = ToolMessage(self.call.id, self.call.name, content, is_error, below=below)
-        seconds = self._worked_on(at)
+        seconds = self.worked_on(at)
         return replace(self, status="done", result=result, app=app, in_doubt=False, ended_at=at, seconds=seconds)
 
-    def came_back(self, at: float) -> "CallRecord":
-        """The same call with the time that was worked on it since it was started; itself where nobody did."""
-        return replace(self, seconds=self._worked_on(at)) if self.status == "started" else self
-
-    def _worked_on(self, at: float) -> float | None:
+    def worked_on(self, at: float) -> float | None:
+        """The `seconds` of it by then, where it is under way with what has passed since it was started."""
         return (self.seconds or 0.0) + max(0.0, at - self.started_at) if self.status == "started" else self.seconds
 
     def settled(self, at: float) -> "CallRecord":

@@ -1,7 +1,8 @@
 """RunState: everything that follows from a run's events so far. `fold.py` makes it, `decide.py` reads it."""
 
 from decimal import Decimal
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
@@ -24,6 +25,11 @@ class Stock(Struct, frozen=True, gc=False):
 
     now: tuple[ListedTool, ...] = ()
     first: tuple[ListedTool, ...] = ()
+
+
+def _of(path: str) -> Any:
+    """What a part of the state says, by a name of the state's own."""
+    return property(attrgetter(path))
 
 
 class RunState(Struct, frozen=True, gc=False):
@@ -88,95 +94,45 @@ class RunState(Struct, frozen=True, gc=False):
     output: Any = None
     events: int = 0
 
-    @property
-    def run_id(self) -> str:
-        """The run's name in its journal."""
-        return self.started.run_id
-
-    @property
-    def agent(self) -> str:
-        """What the agent is called."""
-        return self.started.agent
-
-    @property
-    def model(self) -> str:
-        """What the agent's model is called."""
-        return self.started.model
-
-    @property
-    def on_limit(self) -> OnLimit:
-        """What is done at a limit."""
-        return self.started.on_limit
+    run_id: ClassVar[str] = _of("started.run_id")
+    """The run's name in its journal."""
+    agent: ClassVar[str] = _of("started.agent")
+    """What the agent is called."""
+    model: ClassVar[str] = _of("started.model")
+    """What the agent's model is called."""
+    on_limit: ClassVar[OnLimit] = _of("started.on_limit")
+    """What is done at a limit."""
+    tool_choice: ClassVar[str] = _of("started.tool_choice")
+    """How the model is to choose among the tools, where a step says nothing else."""
+    settings: ClassVar[ModelSettings] = _of("started.settings")
+    """How the model is to generate, where a step says nothing else."""
+    parent: ClassVar[Parent | None] = _of("started.parent")
+    """The run, step and call that the run works for, if it is a sub-run."""
+    started_at: ClassVar[float] = _of("started.at")
+    """The time of the first event, Unix seconds."""
+    polling: ClassVar[tuple[str, ...]] = _of("started.polling")
+    """The names of the tools for which calling again is progress."""
+    watch: ClassVar[bool] = _of("started.watch")
+    """Whether the run's progress is watched."""
+    usage: ClassVar[Usage] = _of("accounts.usage")
+    """Tokens of all model calls so far."""
+    cost: ClassVar[Decimal | None] = _of("accounts.cost")
+    """Dollars of all model calls so far; None as long as no price is known."""
+    tool_calls: ClassVar[int] = _of("accounts.tool_calls")
+    """Tool calls within the limit so far, those of sub-runs included."""
+    call_counts: ClassVar[dict[str, int]] = _of("accounts.call_counts")
+    """Answered calls so far by tool name."""
+    sub_steps: ClassVar[int] = _of("accounts.sub_steps")
+    """Steps of sub-runs so far."""
+    errors: ClassVar[int] = _of("accounts.errors")
+    """Steps in a row in which everything went wrong."""
+    stuck: ClassVar[int] = _of("progress.stuck")
+    """How far up the ladder against getting nowhere the run is."""
 
     @property
     def tools(self) -> tuple[str, ...]:
         """The names of the tools, those of servers included."""
         return (*self.started.tools, *[one.name for one in self.stock.now])
-
-    @property
-    def tool_choice(self) -> str:
-        """How the model is to choose among them, where a step says nothing else."""
-        return self.started.tool_choice
-
-    @property
-    def settings(self) -> ModelSettings:
-        """How the model is to generate, where a step says nothing else."""
-        return self.started.settings
-
-    @property
-    def parent(self) -> Parent | None:
-        """The run, step and call that the run works for, if it is a sub-run."""
-        return self.started.parent
-
-    @property
-    def started_at(self) -> float:
-        """The time of the first event, Unix seconds."""
-        return self.started.at
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all model calls so far."""
-        return self.accounts.usage
-
-    @property
-    def cost(self) -> Decimal | None:
-        """Dollars of all model calls so far; None as long as no price is known."""
-        return self.accounts.cost
-
-    @property
-    def tool_calls(self) -> int:
-        """Tool calls within the limit so far, those of sub-runs included."""
-        return self.accounts.tool_calls
-
-    @property
-    def call_counts(self) -> dict[str, int]:
-        """Answered calls so far by tool name."""
-        return self.accounts.call_counts
-
-    @property
-    def sub_steps(self) -> int:
-        """Steps of sub-runs so far."""
-        return self.accounts.sub_steps
-
-    @property
-    def errors(self) -> int:
-        """Steps in a row in which everything went wrong."""
-        return self.accounts.errors
-
-    @property
-    def polling(self) -> tuple[str, ...]:
-        """The names of the tools for which calling again is progress."""
-        return self.started.polling
-
-    @property
-    def watch(self) -> bool:
-        """Whether the run's progress is watched."""
-        return self.started.watch
-
-    @property
-    def stuck(self) -> int:
-        """How far up the ladder against getting nowhere the run is."""
-        return self.progress.stuck
 
     @property
     def elapsed(self) -> float:

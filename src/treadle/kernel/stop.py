@@ -15,30 +15,16 @@ from msgspec.structs import force_setattr
 from treadle.kernel.errors import Named
 from treadle.kernel.money import MOST, dollars
 
+Done = Literal["answered", "condition", "external_tool"]
+AtLimit = Literal[
+    "max_steps", "max_tool_calls", "deadline", "max_cost", "max_tokens", "consecutive_errors", "no_progress"
+]
 StopReason = Literal[
-    "running",
-    "answered",
-    "condition",
-    "external_tool",
-    "waiting",
-    "max_steps",
-    "max_tool_calls",
-    "deadline",
-    "max_cost",
-    "max_tokens",
-    "consecutive_errors",
-    "no_progress",
-    "length",
-    "content_filter",
-    "refusal",
-    "model_error",
-    "cancelled",
+    "running", Done, "waiting", AtLimit, "length", "content_filter", "refusal", "model_error", "cancelled"
 ]
 STOP_REASONS: tuple[str, ...] = get_args(StopReason)
-FINISHED: frozenset[str] = frozenset({"answered", "condition", "external_tool"})
-LIMIT_REASONS: frozenset[str] = frozenset(
-    {"max_steps", "max_tool_calls", "deadline", "max_cost", "max_tokens", "consecutive_errors", "no_progress"}
-)
+FINISHED: frozenset[str] = frozenset(get_args(Done))
+LIMIT_REASONS: frozenset[str] = frozenset(get_args(AtLimit))
 
 OnLimit = Literal["answer", "stop", "raise"]
 
