@@ -11,11 +11,20 @@ from hypothesis import strategies as st
 from treadle import Decision, Limits, condition, step_count
 from treadle.judging.judge import NOTHING, NUDGES, judge
 from treadle.judging.progress import WINDOW
-from treadle.kernel.events import ModelReplied, NudgeGiven, RunStarted, StepPrepared, ToolFinished, ToolStarted
+from treadle.kernel.events import (
+    ModelReplied,
+    NudgeGiven,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    StepPrepared,
+    ToolFinished,
+    ToolStarted,
+)
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import AssistantMessage, Image, ToolCall, UserMessage
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import Judgement, Stuck
+from treadle.kernel.stop import Judgement, Stuck, stopped
 
 NO_LIMITS = Limits(None, None, None, consecutive_errors=None)
 TOOLS = ("look", "other", "status", "save")
@@ -196,6 +205,33 @@ def test_polling_is_watched_by_time():
     told = polled(130, lambda i: "pending")
     assert (told.act, told.kind) == ("nudge", "polling")
     assert told.message == "You have asked status for 130 seconds, and its answer has not changed."
+
+
+def test_polling_is_what_the_steps_end_with_since_the_answer_was_first_given():
+    def polled(*steps):
+        state = begun(at=1.0)
+        for i, calls in enumerate(steps):
+            state = act(state, *calls, at=1.0 + 70 * i)
+        stuck = judge(state).stuck
+        return stuck is not None and stuck.kind == "polling"
+
+    pending, done = ("status", "{}", "pending"), ("status", "{}", "done")
+    assert polled([pending], [pending], [pending])
+    assert polled([("look", "1", "a"), pending], [("look", "2", "b"), pending], [pending])
+    assert not polled([pending], [pending, ("look", "1", "a")], [pending])
+    assert not polled([pending], [("look", "1", "a")], [pending])
+    assert not polled([pending], [done], [pending])
+    assert not polled([pending], [("status", '{"n": 1}', "pending")], [pending])
+    assert polled([done], [pending], [pending], [pending])
+
+
+def test_what_polled_before_a_run_was_taken_up_again_after_its_end_is_not_counted():
+    state = act(begun(at=1.0), ("status", "{}", "pending"), at=1.0)
+    state = fold_all([RunFinished(stopped("cancelled"), at=2.0), RunResumed(at=200.0)], state)
+    state = act(state, ("status", "{}", "pending"), at=210.0)
+    assert judge(state).stuck is None
+    state = act(state, ("status", "{}", "pending"), at=340.0)
+    assert judge(state).stuck.message.startswith("You have asked status for 130 seconds")
 
 
 def test_polling_that_is_gone_on_with_climbs_the_ladder():

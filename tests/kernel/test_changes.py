@@ -116,7 +116,7 @@ def test_a_step_is_prepared():
 
 def test_where_the_ladder_stands_is_the_step_that_withheld_tools_and_else_where_it_stood():
     told_so = [*acting(ToolFinished(0, "a", "1"), ToolFinished(0, "b", "1")), NudgeGiven("stuck", stuck=True, at=107.0)]
-    assert fold_all(told_so).progress == Progress(1, 1, 1, ("u", '{"n":1}', "1"), 101.0)
+    assert fold_all(told_so).progress == Progress(1, 1, 1)
     withheld = fold_all([*told_so, StepPrepared(1, GO, stuck=2, withheld=("t",))]).progress
     assert (withheld.stuck, withheld.stuck_at, withheld.nudges) == (2, 1, 1)
     free = fold_all([*told_so, StepPrepared(1, GO)]).progress
@@ -374,18 +374,7 @@ def test_a_last_result_closes_the_step():
         "prepared": None,
         "open_calls": 0,
         "accounts": Accounts(Usage(10, 4), Decimal("0.5"), 2, {"t": 1, "u": 1}),
-        "progress": Progress(polled=("u", '{"n":1}', "2"), polled_since=101.0),
     }
-
-
-def test_a_polling_tool_that_says_the_same_has_said_it_since_it_first_did():
-    events = acting(ToolFinished(0, "a", "1"), ToolFinished(0, "b", "busy"))
-    again = [StepPrepared(1, GO, at=120.0), ModelReplied(1, AssistantMessage((replace(B, id="c"),)))]
-    assert fold_all([*events, *again, ToolFinished(1, "c", "busy")]).progress.polled_since == 101.0
-    assert fold_all([*events, *again, ToolFinished(1, "c", "done")]).progress.polled_since == 120.0
-    other = [StepPrepared(1, GO, at=120.0), ModelReplied(1, AssistantMessage((replace(A, id="c"),)))]
-    gone = fold_all([*events, *other, ToolFinished(1, "c", "1")]).progress
-    assert (gone.polled, gone.polled_since) == (None, 0.0)
 
 
 def test_a_hand_off_is_the_runs_answer():
@@ -757,7 +746,7 @@ def test_an_end_answers_whatever_is_open():
     assert [call.ended_at for call in (started, asked)] == [110.0, 110.0]
     assert found.pop("messages")[-2:] == [started.result, asked.result]
     assert found["steps"][-1].ended_at == 110.0
-    for name in ("steps", "accounts", "progress"):
+    for name in ("steps", "accounts"):
         del found[name]
     done = fold_all([*RUNNING, ToolFinished(0, "a", "1", at=105.0), RunFinished(stop, at=110.0)])
     assert done.steps[-1].calls[0].result == ToolMessage("a", "t", "1")

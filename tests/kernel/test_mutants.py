@@ -71,20 +71,6 @@ def test_a_call_in_doubt_that_is_denied_is_an_error_of_unknown_outcome():
     assert "too late" in result.text
 
 
-def test_the_last_call_of_a_step_is_the_one_that_polls():
-    calls = (ToolCall("a", "look", "{}"), ToolCall("c", "look", "{}"), ToolCall("b", "poll", '{"n":1}'))
-    events = [
-        *acting(*calls, polling=("poll",)),
-        *[ToolFinished(0, id, "1") for id in "ac"],
-        ToolFinished(0, "b", "busy"),
-    ]
-    progress = fold_all(events).progress
-    assert (progress.polled, progress.polled_since) == (("poll", '{"n":1}', "busy"), 101.0)
-    other = (ToolCall("a", "poll", "{}"), ToolCall("b", "look", "{}"))
-    events = [*acting(*other, polling=("poll",)), ToolFinished(0, "a", "busy"), ToolFinished(0, "b", "1")]
-    assert fold_all(events).progress.polled is None
-
-
 def test_what_was_learnt_of_a_ratio_fades():
     ratio = Ratio().learnt(100, 50).learnt(10, 20)
     assert (ratio.reported, ratio.estimated) == (100 * FADING + 10, 50 * FADING + 20)

@@ -31,6 +31,7 @@ from treadle.judging.progress import DEFAULT_WEIGHTS, WINDOW, ObservedCall, dete
 from treadle.judging.recent import Recent
 from treadle.judging.sameness import arguments_key, same_result
 from treadle.kernel.state import RunState
+from treadle.kernel.step import Step
 from treadle.kernel.stop import UNJUDGED, Judgement, Stuck, Verdict
 
 NUDGES: Final = 5
@@ -95,12 +96,24 @@ def _judged(state: RunState, verdict: Verdict | None, recent: Recent) -> Judgeme
 
 
 def _polling(state: RunState) -> StuckFinding | None:
-    """That a polling tool has shown no change for too long."""
-    polled, waited = state.progress.polled, state.now - state.progress.polled_since
-    if polled is None or waited <= POLLING_PATIENCE:
+    """That a polling tool, whose call the last step ended with, has shown no change for too long."""
+    steps, first = state.steps, len(state.steps) - 1
+    polled = _ended_with(steps[-1])
+    if polled is None or polled[0] not in state.started.polling:
+        return None
+    while first > state.taken_up and _ended_with(steps[first - 1]) == polled:
+        first -= 1
+    waited = state.now - steps[first].started_at
+    if waited <= POLLING_PATIENCE:
         return None
     message = f"You have asked {polled[0]} for {waited:.0f} seconds, and its answer has not changed."
     return StuckFinding("polling", (), message)
+
+
+def _ended_with(step: Step) -> tuple[str, str, str] | None:
+    """The last call of a step, its arguments and its result."""
+    last = step.calls[-1] if step.calls else None
+    return last and (last.name, last.arguments_json, "" if last.result is None else last.result.text)
 
 
 def _stuck(state: RunState, polling: StuckFinding | None, calls: Sequence[ObservedCall]) -> Stuck | None:
@@ -108,8 +121,8 @@ def _stuck(state: RunState, polling: StuckFinding | None, calls: Sequence[Observ
     progress = state.progress
     if not state.steps[-1].calls or (progress.stuck and progress.stuck_at == len(state.steps)):
         return None
-    if polling is not None and progress.polled is not None:
-        return _rung(state, polling, (progress.polled[0],))
+    if polling is not None:
+        return _rung(state, polling, (state.steps[-1].calls[-1].name,))
     finding = detect_stuck(calls, EARLY if _may_nudge(state) else DEFAULT_WEIGHTS)
     if finding is None:
         return None

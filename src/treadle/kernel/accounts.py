@@ -153,18 +153,14 @@ class RequestSize(Struct, frozen=True, gc=False):
 
 
 class Progress(Struct, frozen=True, gc=False):
-    """What was done about a run that gets nowhere, and what it polls.
+    """What was done about a run that gets nowhere.
 
     Attributes:
         stuck: how far up the ladder the run is: 1 told so, 2 tools withheld; 0 if it gets somewhere.
         stuck_at: after how many steps it got there.
         nudges: how often it was told.
-        polled: the last call of a polling tool, with its arguments and result, if the last step ended with one.
-        polled_since: since when the answer has been the same, in Unix seconds.
     """
 
     stuck: int = 0
     stuck_at: int = 0
     nudges: int = 0
-    polled: tuple[str, str, str] | None = None
-    polled_since: float = 0.0

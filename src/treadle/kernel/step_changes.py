@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from treadle.kernel.accounts import Progress
 from treadle.kernel.calls import Calls
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import CallEvent, ModelFailed, ModelReplied, StepPrepared
@@ -128,8 +127,6 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
         changes["accounts"] = replace(accounts, errors=accounts.errors + 1)
     said = called or step.finish == "pause" or bool(state.inbox)
     goes_on = said and step.landing is None and step.finish not in UNEXECUTED_FINISH
-    if state.started.polling or state.progress.polled is not None:
-        changes["progress"] = _polling(state, step, calls)
     if state.inbox:
         results += state.inbox
         # What was said while another agent gave the answer is for the model to answer, so the run goes on.
@@ -140,16 +137,6 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
     changes["steps"] = state.steps.append(replace(step, calls=calls, ended_at=at))
     changes["step"] = changes["prepared"] = None
     return changes
-
-
-def _polling(state: RunState, step: Step, calls: Calls) -> Progress:
-    """The progress after `step`, with the call of a polling tool that its `calls` ended with."""
-    if not calls or calls[-1].name not in state.started.polling:
-        return replace(state.progress, polled=None, polled_since=0.0)
-    last = calls[-1]
-    polled = (last.name, last.arguments_json, "" if last.result is None else last.result.text)
-    since = state.progress.polled_since if polled == state.progress.polled else step.started_at
-    return replace(state.progress, polled=polled, polled_since=since)
 
 
 def _goes_on_by_itself(step: Step) -> bool:
