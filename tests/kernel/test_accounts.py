@@ -15,7 +15,7 @@ def test_a_call_is_charged_and_an_unknown_price_stays_unknown():
     assert (free.usage, free.cost) == (Usage(10, 1), None)
     paid = free.charged(Usage(5, 5), Decimal("0.1")).charged(None, Decimal("0.2"))
     assert (paid.usage, paid.cost) == (Usage(15, 6), Decimal("0.3"))
-    assert paid.charged(None, None) is paid
+    assert paid.charged(None, None) == paid
 
 
 def test_a_reported_request_is_the_size_of_the_next_one_as_far_as_it_goes():

@@ -112,8 +112,10 @@ def _polling(state: RunState) -> StuckFinding | None:
 
 def _ended_with(step: Step) -> tuple[str, str, str] | None:
     """The last call of a step, its arguments and its result."""
-    last = step.calls[-1] if step.calls else None
-    return last and (last.name, last.arguments_json, "" if last.result is None else last.result.text)
+    if not step.calls:
+        return None
+    last = step.calls[-1]
+    return last.name, last.arguments_json, "" if last.result is None else last.result.text
 
 
 def _stuck(state: RunState, polling: StuckFinding | None, calls: Sequence[ObservedCall]) -> Stuck | None:

@@ -82,8 +82,6 @@ class Accounts(Struct, frozen=True, gc=False):
         self, usage: Usage | None, cost: Decimal | None, reserved: Decimal | None = None, calls: int = 0
     ) -> "Accounts":
         """The accounts with one more model call, which asked for tool `calls`; `reserved` dollars were set aside."""
-        if usage is None and cost is None and not calls:
-            return self
         unpriced = cost is None and usage is not None and usage.total_tokens > 0
         return replace(
             self,

@@ -2,18 +2,10 @@
 
 from msgspec.structs import replace
 
+from treadle.kernel import events
 from treadle.kernel.accounts import NOTHING_SPENT, Spent
 from treadle.kernel.calls import CallRecord, CallStatus, same_call
 from treadle.kernel.errors import IllegalEvent
-from treadle.kernel.events import (
-    ApprovalDecided,
-    ApprovalRequested,
-    CallEvent,
-    ResultAwaited,
-    ToolFinished,
-    ToolReacted,
-    ToolStarted,
-)
 from treadle.kernel.messages import ToolCall
 from treadle.kernel.money import plus
 from treadle.kernel.reply import denied, in_doubt
@@ -22,21 +14,21 @@ from treadle.kernel.step import Step
 from treadle.kernel.step_changes import closed, open_step
 
 
-def tool_started(state: RunState, event: ToolStarted) -> Changes:
+def tool_started(state: RunState, event: events.ToolStarted) -> Changes:
     """It runs from here on; that is written before anything comes of it."""
     step, record = _on_call(state, event, "asked", "approved", "interrupted")
     record = replace(record, status="started", executed=True, in_doubt=False, writes=event.writes, started_at=event.at)
     return _with_call(state, step, record, event.at, {})
 
 
-def tool_finished(state: RunState, event: ToolFinished) -> Changes:
+def tool_finished(state: RunState, event: events.ToolFinished) -> Changes:
     """Its result is in; a provisional one is the application's to look at first."""
     step, record = _on_call(state, event)
     changes, record = charged(state, record, event.spent)
     return _with_call(state, step, _back(record, event), event.at, changes)
 
 
-def started_early(state: RunState, event: ToolStarted) -> Changes:
+def started_early(state: RunState, event: events.ToolStarted) -> Changes:
     """A call begins while the reply that makes it is still arriving."""
     open_step(state, event)
     if not event.name or any(one.id == event.call_id for one in state.early):
@@ -45,7 +37,7 @@ def started_early(state: RunState, event: ToolStarted) -> Changes:
     return {"early": (*state.early, CallRecord(call, "started", executed=True, started_at=event.at))}
 
 
-def finished_early(state: RunState, event: ToolFinished) -> Changes:
+def finished_early(state: RunState, event: events.ToolFinished) -> Changes:
     """Its result is there before the reply is."""
     open_step(state, event)
     if not any(one.id == event.call_id and one.status == "started" for one in state.early):
@@ -53,7 +45,7 @@ def finished_early(state: RunState, event: ToolFinished) -> Changes:
     return {"early": tuple([_back(one, event) if one.id == event.call_id else one for one in state.early])}
 
 
-def _back(record: CallRecord, event: ToolFinished) -> CallRecord:
+def _back(record: CallRecord, event: events.ToolFinished) -> CallRecord:
     """`record` with what came back, as the call's one result or for the application to look at first."""
     below, final = event.spent is not None, event.final
     back = record.answered(event.content, event.is_error, at=event.at, app=event.app, below=below)
@@ -63,7 +55,7 @@ def _back(record: CallRecord, event: ToolFinished) -> CallRecord:
     return replace(back, final=True) if final else back
 
 
-def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
+def tool_reacted(state: RunState, event: events.ToolReacted) -> Changes:
     """Only the arguments of the model are changed, once; what was found stands where a call in its place is refused."""
     changed = event.action == "change"
     before: tuple[CallStatus, ...] = ("asked",) if changed else ("returned", "asked", "approved", "interrupted")
@@ -103,7 +95,7 @@ def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
     return _with_call(state, step, record, event.at, changes)
 
 
-def approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
+def approval_requested(state: RunState, event: events.ApprovalRequested) -> Changes:
     """A person has to allow it. Of one that had been started nobody knows what it did: what served it is gone."""
     before: tuple[CallStatus, ...] = ("asked", "interrupted", "approved")
     step, record = _on_call(state, event, *before, *(("started",) if event.why == "interrupted" else ()))
@@ -112,7 +104,7 @@ def approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
     return _with_call(state, step, record, event.at, {})
 
 
-def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
+def approval_decided(state: RunState, event: events.ApprovalDecided) -> Changes:
     """A person has said whether it may run, or with which arguments."""
     step, record = _on_call(state, event)
     _on_call(state, event, "needs_approval", "awaited" if record.run_id or record.again else "needs_approval")
@@ -133,7 +125,7 @@ def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
     return _with_call(state, step, record, event.at, {})
 
 
-def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
+def result_awaited(state: RunState, event: events.ResultAwaited) -> Changes:
     """Somebody outside, a person or a run below has its result."""
     came = event.run_id or event.question
     before: tuple[CallStatus, ...] = ("started", "returned") if came else ("asked", "approved")
@@ -155,7 +147,7 @@ def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
     return _with_call(state, step, record, event.at, changes)
 
 
-def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[Step, CallRecord]:
+def _on_call(state: RunState, event: events.CallEvent, *statuses: CallStatus) -> tuple[Step, CallRecord]:
     """The step under way, and the record of the open call in it that `event` names."""
     step = open_step(state, event)
     record = step.calls.find(event.call_id)

@@ -10,6 +10,7 @@ there. What is decided stands in the command, and through its event in the journ
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from treadle.kernel.calls import CallRecord, plain
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
@@ -18,10 +19,13 @@ from treadle.kernel.money import NOTHING, plus
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
-from treadle.kernel.stop import NO_ANSWER, UNJUDGED, Check, Decision, Judgement, Stop, StopReason, counted, stopped
+from treadle.kernel.stop import NO_ANSWER, UNJUDGED, Check, Decision, Judgement, Stop, counted, stopped
 
 TO_RUN = frozenset({"asked", "approved", "interrupted", "returned"})
 """The calls that somebody has to carry on with."""
+
+USED_UP = frozenset({"deadline", "max_cost", "max_tokens"})
+"""The limits that leave nothing for a closing reply, once they are reached."""
 
 REFUSALS = 3
 """How often in a row a model that must call a tool may reply with a text instead."""
@@ -126,12 +130,10 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
         decision = _decision(state, "stop", verdict.detail, checks)
         return Finish(stopped(verdict.reason, verdict.detail), decision)
     made = len(state.steps)
-    limit = _limit_reached(state)
-    if limit is not None:
-        reason, detail, may_land = limit
-        advice = NO_ANSWER if reason == "consecutive_errors" and _only_said(state) else ""
-        stop = stopped(reason, f"{detail} {judgement.loop}".strip(), advice)
-        return _stop_or_land(state, stop, may_land, checks)
+    stop = _limit_reached(state)
+    if stop is not None:
+        stop = replace(stop, detail=f"{stop.detail} {judgement.loop}".strip())
+        return _stop_or_land(state, stop, stop.reason not in USED_UP, checks)
     stuck = judgement.stuck
     if stuck is None:
         return PrepareStep(made, _decision(state, "go", "", checks), stuck=state.progress.stuck)
@@ -165,31 +167,32 @@ def _decision(state: RunState, verdict: Literal["go", "land", "stop"], why: str,
     return Decision(verdict, why, made, taken.tool_calls, state.elapsed, taken.cost, tokens, taken.errors, checks)
 
 
-def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
-    """The first limit that forbids another step: its reason, in words, and whether a closing reply may be made."""
+def _limit_reached(state: RunState) -> Stop | None:
+    """The first limit that forbids another step."""
     limits, taken, budget = state.limits, state.accounts, state.limits.budget
-    made, money = len(state.steps) + taken.sub_steps, counted(budget, "dollar")
+    made = len(state.steps) + taken.sub_steps
     if limits.seconds is not None and state.elapsed >= limits.seconds:
-        return "deadline", f"the time limit of {limits.seconds:g} s is reached.", False
+        return stopped("deadline", f"the time limit of {limits.seconds:g} s is reached.")
     if budget is not None and taken.cost is not None and taken.cost >= budget:
-        return "max_cost", f"{taken.cost} of at most {money} are spent.", False
+        return stopped("max_cost", f"{taken.cost} of at most {counted(budget, 'dollar')} are spent.")
     if budget is not None and taken.unpriced:
-        return "max_cost", f"what a reply cost is not known, so that {money} cannot be kept to.", False
+        money = counted(budget, "dollar")
+        return stopped("max_cost", f"what a reply cost is not known, so that {money} cannot be kept to.")
     if limits.tokens is not None and taken.usage.total_tokens >= limits.tokens:
-        return "max_tokens", f"{taken.usage.total_tokens} of at most {limits.tokens} tokens are used.", False
+        return stopped("max_tokens", f"{taken.usage.total_tokens} of at most {limits.tokens} tokens are used.")
     if state.refused:
-        return "max_tool_calls", f"the limit of {counted(limits.tool_calls, 'tool call')} is reached.", True
+        return stopped("max_tool_calls", f"the limit of {counted(limits.tool_calls, 'tool call')} is reached.")
     if limits.consecutive_errors is not None and taken.errors >= limits.consecutive_errors:
         if _only_said(state):
             what = "the reply was" if taken.errors == 1 else f"{taken.errors} replies in a row were"
-            return "consecutive_errors", f"{what} no answer that could stand.", True
+            return stopped("consecutive_errors", f"{what} no answer that could stand.", NO_ANSWER)
         what = "the step" if taken.errors == 1 else f"{taken.errors} steps in a row"
-        return "consecutive_errors", f"everything went wrong in {what}.", True
+        return stopped("consecutive_errors", f"everything went wrong in {what}.")
     if limits.steps is None or made < limits.steps - 1:
         return None
     # The closing reply takes the last step, unless that would be the first, or no tool could be taken away.
     over = made >= limits.steps or (state.on_limit == "answer" and made and state.tools)
-    return ("max_steps", f"the limit of {counted(limits.steps, 'step')} is reached.", True) if over else None
+    return stopped("max_steps", f"the limit of {counted(limits.steps, 'step')} is reached.") if over else None
 
 
 def _only_said(state: RunState) -> bool:

@@ -6,14 +6,7 @@ from msgspec.structs import replace
 
 from treadle.kernel.calls import told
 from treadle.kernel.events import ContextEdited
-from treadle.kernel.messages import (
-    AssistantMessage,
-    AssistantPart,
-    Message,
-    SystemMessage,
-    ToolCall,
-    ToolMessage,
-)
+from treadle.kernel.messages import AssistantMessage, AssistantPart, Message, SystemMessage, ToolCall, ToolMessage
 
 NO_RESULT = told("No result was recorded for this call: it may or may not have been made.", executed="unknown")
 

@@ -28,16 +28,9 @@ MOST: Final = 10**15
 NOTHING: Final = Decimal(0)
 
 plus: Final = MONEY.add
-"""Two amounts together."""
-
 minus: Final = MONEY.subtract
-"""What is left of one without the other; below zero if that is more."""
-
 times: Final = MONEY.multiply
-"""One, so many times."""
-
 over: Final = MONEY.divide
-"""One, divided by the other."""
 
 
 def dollars(value: object) -> Decimal | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.kernel.calls import UNKNOWN, CallRecord, Calls, cut_off, same_call, told, unexecuted
@@ -20,19 +19,13 @@ UNEXECUTED_FINISH = {
 CORRECTED = "A person put these arguments in place of yours: "
 
 
-class Recorded(Struct, frozen=True, gc=False):
-    """The records of a reply's calls, how many are open, how many count, and whether the limit refused some."""
+def recorded(
+    state: RunState, step: Step, event: ModelReplied, calls: Sequence[ToolCall]
+) -> tuple[Calls, int, int, bool]:
+    """The records of a reply's calls, how many are open, how many count, and whether the limit refused some.
 
-    calls: Calls
-    open: int
-    counted: int
-    refused: bool
-
-
-def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[ToolCall]) -> Recorded:
-    """The records of a reply's calls, those that must not be executed already answered.
-
-    A call that began early did run, and counts, whatever the whole reply says; so does one that it does not have.
+    Those that must not be executed are answered here. A call that began early did run, and counts, whatever the whole
+    reply says; so does one that it does not have.
     """
     begun = len(state.early)
     early = matched(state.early, calls, event.early) if begun else {}
@@ -51,7 +44,7 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
         for i in [i for i in range(len(calls)) if i not in early][allowed:]:
             records[i] = replace(records[i].answered(refusal, is_error=True, at=event.at), status="refused")
     are_open = allowed + sum([one.result is None for one in early.values()])
-    return Recorded(Calls(records), are_open, begun + allowed, allowed < new and not off)
+    return Calls(records), are_open, begun + allowed, allowed < new and not off
 
 
 def _as_replied(early: CallRecord, call: ToolCall) -> CallRecord:

@@ -36,7 +36,8 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
     message, calls, usage, accounts = event.message, event.message.calls, event.usage, state.accounts
     if not have_distinct_ids(calls):
         raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
-    made, reserve = recorded(state, step, event, calls), state.prepared and state.prepared.reserve
+    records, are_open, counted, refused = recorded(state, step, event, calls)
+    reserve = state.prepared and state.prepared.reserve
     step = replace(
         step,
         model=event.model,
@@ -45,7 +46,7 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
         cost=event.cost,
         finish=event.finish,
         finish_detail=event.finish_detail,
-        calls=made.calls,
+        calls=records,
         handed_in=event.handed_in,
         replied_at=event.at,
     )
@@ -58,13 +59,13 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
         "messages": messages,
         "step": step,
         "early": (),
-        "open_calls": made.open,
-        "refused": made.refused,
-        "accounts": accounts.charged(usage, event.cost, reserve.usd if reserve else None, made.counted),
+        "open_calls": are_open,
+        "refused": refused,
+        "accounts": accounts.charged(usage, event.cost, reserve.usd if reserve else None, counted),
         "size": state.size.after(event.model, usage, event.estimate, asked_in_full(state.prepared), len(messages)),
         "text": text if said or (shown and not calls) else state.text,
     }
-    return changes if made.open else closed(state, step, made.calls, event.at, changes)
+    return changes if are_open else closed(state, step, records, event.at, changes)
 
 
 def asked_in_full(prepared: StepPrepared | None) -> bool:
