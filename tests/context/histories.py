@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from hypothesis import strategies as st
 
 from treadle.context.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult, Summarise
+from treadle.context.texts import LIKELY
 from treadle.context.tokens import estimate_tokens
-from treadle.kernel.accounts import LIKELY
 from treadle.kernel.messages import (
     AssistantMessage,
     Image,

@@ -10,7 +10,9 @@ from scripted_runs import LIMITS, look, run
 from treadle import Agent, Conversation
 from treadle.context import tokens
 from treadle.context.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult
-from treadle.context.tokens import context_tokens, estimate_tokens, next_tokens, uncounted
+from treadle.context.texts import LIKELY
+from treadle.context.tokens import LEAST_RATIO, context_tokens, estimate_tokens, factor_of, next_tokens, uncounted
+from treadle.kernel.accounts import MOST_RATIO, Ratio
 from treadle.kernel.events import (
     ModelReplied,
     RunStarted,
@@ -71,7 +73,7 @@ def test_the_reported_part_is_exact_and_the_rest_is_calibrated_by_what_was_repor
     new = estimate_tokens(ToolMessage("a0", "look", "y" * 30_000))
     events = stepped(Usage(900, 10), Usage(910 + round(new * ratio), 10))
     state = fold_all(events)
-    factor = state.size.ratios["m"].factor
+    factor = factor_of(state.size.ratios["m"])
     assert factor == pytest.approx(ratio, abs=0.03)
     known = 910 + round(new * ratio) + 10
     assert context_tokens(state) == known + round(new * factor)
@@ -83,7 +85,18 @@ def test_the_reported_part_is_exact_and_the_rest_is_calibrated_by_what_was_repor
 
 def test_short_messages_teach_little():
     state = fold_all(stepped(Usage(900, 10), Usage(990, 10), new="ok"))
-    assert 0.8 < state.size.ratios["m"].factor < 1.3
+    assert LIKELY < factor_of(state.size.ratios["m"]) < 1.3
+
+
+def test_a_ratio_is_believed_the_more_the_longer_the_messages_and_within_bounds():
+    assert factor_of(Ratio()) == LIKELY
+    assert LIKELY < factor_of(Ratio().learnt(20, 10)) < LIKELY + 0.1
+    assert factor_of(Ratio().learnt(20_000, 10_000)) == pytest.approx(2, abs=0.05)
+    assert factor_of(Ratio().learnt(10**9, 1)) == MOST_RATIO
+    assert factor_of(Ratio().learnt(0, 10**9)) == LEAST_RATIO
+    older = Ratio().learnt(2000, 1000)
+    assert factor_of(older.learnt(500, 1000)) < factor_of(older)
+    assert factor_of(Ratio(250, 500)) < 1 < factor_of(Ratio(1000, 500))
 
 
 def test_nothing_is_learnt_from_what_was_not_reported_or_thought_in_secret():

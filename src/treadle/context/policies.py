@@ -22,9 +22,9 @@ from msgspec.structs import replace
 from treadle.context.done import NONE, calls_in
 from treadle.context.redacting import Redact
 from treadle.context.stubs import READ_RESULT, left_out, shortened, stub, summary
+from treadle.context.texts import LIKELY
 from treadle.context.tokens import estimate_tokens
 from treadle.context.trimming import Weighed, expendable, last_exchange
-from treadle.kernel.accounts import LIKELY
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Message, ToolMessage, UserMessage
 

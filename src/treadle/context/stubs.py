@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from treadle.context.corrected import result_text, told_before
 from treadle.context.done import is_in_doubt, made_below
 from treadle.context.redacting import Redact
-from treadle.context.texts import estimate_text
+from treadle.context.texts import LIKELY, estimate_text
 from treadle.context.unbroken import end_before, start_after
-from treadle.kernel.accounts import LIKELY
 from treadle.kernel.messages import Content, Text, ToolMessage, UserMessage, text_of
 
 READ_RESULT = "read_result"

@@ -8,6 +8,9 @@ _HALF = UNIT // 2
 SLACK = 4
 """What a short text may have in tokens above what it weighs: one rare word tells more of it than of a long one."""
 
+LIKELY = 0.8
+"""What is likely of an estimate, which is on the high side, as long as nothing was reported."""
+
 _WEIGHTS = {
     b"etaoinsr": 6,
     b"hldcu": 12,

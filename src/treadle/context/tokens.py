@@ -3,8 +3,8 @@
 from functools import lru_cache
 
 from treadle.context.media import LARGEST_IMAGE, media_tokens
-from treadle.context.texts import UNIT, estimate_text, text_weight
-from treadle.kernel.accounts import LIKELY
+from treadle.context.texts import LIKELY, UNIT, estimate_text, text_weight
+from treadle.kernel.accounts import BELIEF, MOST_RATIO, Ratio
 from treadle.kernel.messages import File, Image, Message, Text, Thinking, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
 
@@ -19,6 +19,9 @@ SEALED = 4
 
 UNKNOWN_TOKENS = 1600
 """A part that only its provider can read, such as a search result or a call that it made itself."""
+
+LEAST_RATIO = 0.2
+"""The least that is believed of what was learnt; `MOST_RATIO` is the most."""
 
 CITING = frozenset(
     ("annotations", "citationMetadata", "citations", "groundingMetadata", "search_results", "urlContextMetadata")
@@ -85,7 +88,13 @@ def most(state: RunState) -> float:
 def likely(state: RunState) -> float:
     """What estimates are multiplied by to be likely, for the model that answered last."""
     ratio = state.size.ratios.get(state.steps[-1].model) if state.steps else None
-    return LIKELY if ratio is None else ratio.factor
+    return LIKELY if ratio is None else factor_of(ratio)
+
+
+def factor_of(ratio: Ratio) -> float:
+    """What an estimate is to be multiplied by to be likely, by what was learnt of the model."""
+    learnt = (ratio.reported + LIKELY * BELIEF) / (ratio.estimated + BELIEF)
+    return min(max(learnt, LEAST_RATIO), MOST_RATIO)
 
 
 def uncounted(state: RunState) -> int:

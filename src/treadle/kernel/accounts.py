@@ -14,14 +14,11 @@ from treadle.kernel.money import NOTHING, minus, plus, total
 FADING = 0.9
 """What an earlier comparison of tokens still counts when a later one of the same size is made."""
 
-LIKELY = 0.8
-"""What is likely of an estimate, which is on the high side, as long as nothing was reported."""
-
 BELIEF = 200
-"""Tokens that count as estimated as is likely before anything was reported, so that short messages teach little."""
+"""Tokens that count as estimated before anything was reported, so that short messages teach little."""
 
-LEAST_RATIO, MOST_RATIO = 0.2, 5.0
-"""Bounds of what is learnt: beyond them something else than the text was counted."""
+MOST_RATIO = 5.0
+"""The most that is learnt: beyond it something else than the text was counted."""
 
 
 class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -104,12 +101,6 @@ class Ratio(Struct, frozen=True, gc=False):
         """This ratio and one more comparison; the larger the messages, the more it counts."""
         most = min(max(self.most, (reported + BELIEF) / (estimated + BELIEF)), MOST_RATIO)
         return Ratio(self.reported * FADING + reported, self.estimated * FADING + estimated, most)
-
-    @property
-    def factor(self) -> float:
-        """What an estimate is to be multiplied by to be likely."""
-        ratio = (self.reported + LIKELY * BELIEF) / (self.estimated + BELIEF)
-        return min(max(ratio, LEAST_RATIO), MOST_RATIO)
 
 
 class RequestSize(Struct, frozen=True, gc=False):

@@ -1,13 +1,12 @@
 """RunState: everything that follows from a run's events so far. `fold.py` makes it, `decide.py` reads it."""
 
 from decimal import Decimal
-from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
 from treadle.kernel.accounts import Accounts, Progress, RequestSize
-from treadle.kernel.calls import CallRecord
+from treadle.kernel.calls import CallRecord, part
 from treadle.kernel.events import ErrorInfo, Parent, Reserve, RunStarted, StepPrepared
 from treadle.kernel.log import Log
 from treadle.kernel.messages import ListedTool, Message, ModelSettings, Usage, UserMessage
@@ -25,11 +24,6 @@ class Stock(Struct, frozen=True, gc=False):
 
     now: tuple[ListedTool, ...] = ()
     first: tuple[ListedTool, ...] = ()
-
-
-def _of(path: str) -> Any:
-    """What a part of the state says, by a name of the state's own."""
-    return property(attrgetter(path))
 
 
 class RunState(Struct, frozen=True, gc=False):
@@ -94,39 +88,39 @@ class RunState(Struct, frozen=True, gc=False):
     output: Any = None
     events: int = 0
 
-    run_id: ClassVar[str] = _of("started.run_id")
+    run_id: ClassVar[str] = part("started.run_id")
     """The run's name in its journal."""
-    agent: ClassVar[str] = _of("started.agent")
+    agent: ClassVar[str] = part("started.agent")
     """What the agent is called."""
-    model: ClassVar[str] = _of("started.model")
+    model: ClassVar[str] = part("started.model")
     """What the agent's model is called."""
-    on_limit: ClassVar[OnLimit] = _of("started.on_limit")
+    on_limit: ClassVar[OnLimit] = part("started.on_limit")
     """What is done at a limit."""
-    tool_choice: ClassVar[str] = _of("started.tool_choice")
+    tool_choice: ClassVar[str] = part("started.tool_choice")
     """How the model is to choose among the tools, where a step says nothing else."""
-    settings: ClassVar[ModelSettings] = _of("started.settings")
+    settings: ClassVar[ModelSettings] = part("started.settings")
     """How the model is to generate, where a step says nothing else."""
-    parent: ClassVar[Parent | None] = _of("started.parent")
+    parent: ClassVar[Parent | None] = part("started.parent")
     """The run, step and call that the run works for, if it is a sub-run."""
-    started_at: ClassVar[float] = _of("started.at")
+    started_at: ClassVar[float] = part("started.at")
     """The time of the first event, Unix seconds."""
-    polling: ClassVar[tuple[str, ...]] = _of("started.polling")
+    polling: ClassVar[tuple[str, ...]] = part("started.polling")
     """The names of the tools for which calling again is progress."""
-    watch: ClassVar[bool] = _of("started.watch")
+    watch: ClassVar[bool] = part("started.watch")
     """Whether the run's progress is watched."""
-    usage: ClassVar[Usage] = _of("accounts.usage")
+    usage: ClassVar[Usage] = part("accounts.usage")
     """Tokens of all model calls so far."""
-    cost: ClassVar[Decimal | None] = _of("accounts.cost")
+    cost: ClassVar[Decimal | None] = part("accounts.cost")
     """Dollars of all model calls so far; None as long as no price is known."""
-    tool_calls: ClassVar[int] = _of("accounts.tool_calls")
+    tool_calls: ClassVar[int] = part("accounts.tool_calls")
     """Tool calls within the limit so far, those of sub-runs included."""
-    call_counts: ClassVar[dict[str, int]] = _of("accounts.call_counts")
+    call_counts: ClassVar[dict[str, int]] = part("accounts.call_counts")
     """Answered calls so far by tool name."""
-    sub_steps: ClassVar[int] = _of("accounts.sub_steps")
+    sub_steps: ClassVar[int] = part("accounts.sub_steps")
     """Steps of sub-runs so far."""
-    errors: ClassVar[int] = _of("accounts.errors")
+    errors: ClassVar[int] = part("accounts.errors")
     """Steps in a row in which everything went wrong."""
-    stuck: ClassVar[int] = _of("progress.stuck")
+    stuck: ClassVar[int] = part("progress.stuck")
     """How far up the ladder against getting nowhere the run is."""
 
     @property
