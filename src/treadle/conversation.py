@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from treadle.context.completed import completed, distinct_ids
 from treadle.context.storable import storable, storable_text
 from treadle.kernel.errors import Misuse
-from treadle.kernel.history import completed, distinct_ids
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,

@@ -27,7 +27,6 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.fold import fold_all
-from treadle.kernel.history import distinct_ids
 from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall, ToolMessage, UserMessage
 
 CALL = ToolCall("a", "t", "{}")
@@ -80,11 +79,6 @@ def test_an_edit_that_does_not_fit_says_what_would():
     events = [*acting(), ToolStarted(0, "a"), ToolFinished(0, "a", "1")]
     with pytest.raises(IllegalEvent, match="it replaces messages 1 to 9, but only those up to 3 may be replaced"):
         fold_all([*events, ContextEdited("p", 1, 9, ())])
-
-
-def test_a_call_without_an_id_is_given_one_that_says_what_it_is():
-    message = distinct_ids(AssistantMessage((ToolCall("", "t", "{}"), ToolCall("", "t", "{}"))))
-    assert [call.id for call in message.calls] == ["call_0", "call_1"]
 
 
 @pytest.mark.parametrize("finish", ["tool_calls", "pause"])

@@ -17,8 +17,8 @@ from treadle.kernel.calls import (
     unexecuted,
 )
 from treadle.kernel.events import ContextEdited
-from treadle.kernel.history import NO_RESULT, completed, distinct_ids, edited, have_distinct_ids
-from treadle.kernel.messages import AssistantMessage, Image, SystemMessage, Text, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.history import edited, have_distinct_ids
+from treadle.kernel.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 
 A, B = ToolCall("a", "t", "{}"), ToolCall("b", "t", "{}")
 Q = UserMessage("q")
@@ -185,35 +185,7 @@ def test_an_edit_after_results_looks_back_to_the_call_that_they_answer():
         edited(longer, ContextEdited("p", 4, 4, (ToolMessage("a", "t", "again"),)), 0)
 
 
-def test_a_history_is_completed():
-    first, second = AssistantMessage((Text("x"), A, A)), AssistantMessage((ToolCall("", "t"),))
-    history = [SystemMessage("one"), first, ToolMessage("a", "t", "1"), SystemMessage("two"), second]
-    assert completed(history) == [
-        SystemMessage("one\n\ntwo"),
-        AssistantMessage((Text("x"), A, replace(A, id="a_2"))),
-        ToolMessage("a", "t", "1"),
-        ToolMessage("a_2", "t", NO_RESULT, is_error=True),
-        AssistantMessage((ToolCall("call_0", "t"),)),
-        ToolMessage("call_0", "t", NO_RESULT, is_error=True),
-    ]
-    assert told("No result was recorded for this call: it may or may not have been made.", "unknown") == NO_RESULT
-    assert completed([UserMessage(" "), UserMessage((Image(url="https://x.test/a.png"),)), AssistantMessage()]) == [
-        UserMessage((Image(url="https://x.test/a.png"),))
-    ]
-
-
-def test_a_result_belongs_to_the_last_message_before_it_that_asked():
-    asked = AssistantMessage((A,))
-    other = AssistantMessage((B,))
-    late = completed([asked, other, ToolMessage("a", "t", "late"), asked, ToolMessage("a", "t", "own")])
-    assert [one.content for one in late if isinstance(one, ToolMessage)] == ["late", NO_RESULT, "own"]
-
-
-def test_ids_are_made_of_what_there_is_and_avoid_those_that_are_used():
-    calls = (A, A, ToolCall("", "t"))
-    made = distinct_ids(AssistantMessage((Text("x"), *calls)), {"a", "call_3", "a_1"})
-    assert [call.id for call in made.calls] == ["a_1_", "a_2", "call_3_"]
-    assert made.content[0] == Text("x")
+def test_ids_are_distinct_where_each_call_has_one_and_no_two_the_same():
     assert have_distinct_ids((A, B))
     assert have_distinct_ids(())
     for wrong in ((A, A), (replace(A, id=""),), (A, replace(A, id=""))):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from treadle.kernel.history import completed
+from treadle.context.completed import completed
 from treadle.kernel.messages import AssistantMessage, Message, ToolMessage, UserMessage
 
 

@@ -1,6 +1,7 @@
 """Call ids: every call of a run has one of its own, whatever its model says."""
 
-from treadle.kernel.history import distinct_ids, have_distinct_ids
+from treadle.context.completed import distinct_ids
+from treadle.kernel.history import have_distinct_ids
 from treadle.kernel.messages import AssistantMessage
 from treadle.kernel.state import RunState
 

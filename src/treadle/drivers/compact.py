@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.context.chosen import with_an_end
+from treadle.context.completed import completed
 from treadle.context.frames import ACTIVATE
 from treadle.context.policies import (
     DEFAULT,
@@ -41,7 +42,6 @@ from treadle.drivers.run import Run
 from treadle.drivers.think import may_call_again, seconds_left
 from treadle.kernel.errors import IllegalEvent, Misuse, PassesThrough
 from treadle.kernel.events import ContextEdited
-from treadle.kernel.history import completed
 from treadle.kernel.messages import (
     AssistantMessage,
     Message,

@@ -1,51 +1,30 @@
-"""A valid history: every tool call answered exactly once, whatever was left out, moved or put in its place."""
+"""A valid history: every tool call answered exactly once, whatever was left out or put in its place."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from treadle.kernel.calls import told
 from treadle.kernel.events import ContextEdited
-from treadle.kernel.messages import AssistantMessage, AssistantPart, Message, SystemMessage, ToolCall, ToolMessage
-
-NO_RESULT = told("No result was recorded for this call: it may or may not have been made.", executed="unknown")
+from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage
 
 
-def completed(messages: Iterable[Message]) -> list[Message]:
-    """`messages` made valid for every provider, by the least that does it.
-
-    Each tool call is answered exactly once, right after the assistant message that made it and in call order: a result
-    that comes later is moved up, one that is missing is given, one that answers nothing is left out. A message that
-    says nothing is left out too, calls of one message get ids that differ, and of several system messages one is made.
-    """
-    given = list(messages)
-    instructions = "\n\n".join(message.content for message in given if isinstance(message, SystemMessage))
-    out: list[Message] = [SystemMessage(instructions)] if instructions else []
-    taken: set[int] = set()
-    for i, message in enumerate(given):
-        if isinstance(message, (ToolMessage, SystemMessage)) or not message.says_something:
-            continue
-        if isinstance(message, AssistantMessage):
-            sound = message if have_distinct_ids(message.calls) else distinct_ids(message)
-            out.append(sound)
-            for asked, call in zip(message.calls, sound.calls, strict=True):
-                result = _result(given, i, asked, taken)
-                out.append(result if asked.id == call.id else replace(result, call_id=call.id))
-        else:
-            out.append(message)
-    return out
-
-
-def _result(messages: Sequence[Message], start: int, call: ToolCall, taken: set[int]) -> ToolMessage:
-    """The first unused result of `call` after `start` and before the next assistant message with a call of that id."""
-    for i in range(start + 1, len(messages)):
-        message = messages[i]
-        if isinstance(message, ToolMessage) and message.call_id == call.id and i not in taken:
-            taken.add(i)
-            return message
-        if isinstance(message, AssistantMessage) and any(other.id == call.id for other in message.calls):
-            break
-    return ToolMessage(call.id, call.name, NO_RESULT, is_error=True)
+def is_valid(messages: Iterable[Message]) -> bool:
+    """Whether all providers take them: none says nothing, and each call has its one result right after, in order."""
+    owed: list[str] = []
+    for i, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            if not owed or owed.pop(0) != message.call_id:
+                return False
+        elif owed or not (message.content if isinstance(message, SystemMessage) else message.says_something):
+            return False
+        elif isinstance(message, SystemMessage):
+            if i > 0:
+                return False
+        elif isinstance(message, AssistantMessage):
+            if not have_distinct_ids(message.calls):
+                return False
+            owed = [call.id for call in message.calls]
+    return not owed
 
 
 def edited(messages: Sequence[Message], event: ContextEdited, note: int) -> list[Message]:
@@ -70,7 +49,7 @@ def edited(messages: Sequence[Message], event: ContextEdited, note: int) -> list
         first -= 1
     while last < len(after) and isinstance(after[last], ToolMessage):
         last += 1
-    if completed(after[first:last]) != after[first:last]:
+    if not is_valid(after[first:last]):
         raise ValueError("it parts a tool call from its result, or leaves a message that says nothing")
     return after
 
@@ -103,24 +82,3 @@ def have_distinct_ids(calls: Sequence[ToolCall]) -> bool:
         return bool(calls[0].id)
     ids = {call.id for call in calls}
     return len(ids) == len(calls) and "" not in ids
-
-
-def distinct_ids(message: AssistantMessage, used: Set[str] = frozenset()) -> AssistantMessage:
-    """`message` with an id for every call that is not in `used` and differs from the others'.
-
-    Some servers leave ids out, repeat them, or begin to count anew in each reply.
-    """
-    taken = {call.id for call in message.calls} | used
-    seen: set[str] = set(used)
-    parts: list[AssistantPart] = []
-    for i, part in enumerate(message.content):
-        if isinstance(part, ToolCall):
-            if not part.id or part.id in seen:
-                name = f"{part.id or 'call'}_{i}"
-                while name in taken:
-                    name += "_"
-                part = replace(part, id=name)
-                taken.add(name)
-            seen.add(part.id)
-        parts.append(part)
-    return AssistantMessage(tuple(parts))

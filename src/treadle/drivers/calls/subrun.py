@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from treadle.context.completed import completed
 from treadle.context.shown import text_with_shown
 from treadle.drivers.approvals import budgets_beside, require_budgets, require_rules
 from treadle.drivers.below import Below, below_of, parts_below, run_id_below
@@ -34,7 +35,6 @@ from treadle.kernel.accounts import NOTHING_SPENT, Spent
 from treadle.kernel.calls import Awaited, CallRecord, cut_off
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, RunStarted, ToolFinished
-from treadle.kernel.history import completed
 from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.reply import in_doubt
 from treadle.kernel.state import RunState
