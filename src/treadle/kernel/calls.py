@@ -260,7 +260,8 @@ class Calls(Unchanging[CallRecord]):
     def __init__(self, records: Iterable[CallRecord] = ()) -> None:
         items = tuple(records)
         self._length = len(items)
-        self._blocks = tuple([items[i : i + BLOCK] for i in range(0, len(items), BLOCK)]) or (items,)
+        many = len(items) > BLOCK
+        self._blocks = tuple(items[i : i + BLOCK] for i in range(0, len(items), BLOCK)) if many else (items,)
         self._places: dict[str, int] | None = None
 
     def find(self, call_id: str) -> CallRecord | None:

@@ -111,7 +111,7 @@ TRANSITIONS: dict[Phase, dict[type, Transition]] = {
         events.RunFinished: Transition(("finished",), run_changes.run_finished),
     },
     "finished": {
-        events.RunResumed: Transition(("ready",), run_changes.taken_up_again),
+        events.RunResumed: Transition(("ready",), run_changes.run_resumed),
         events.RunForked: Transition(("ready",), run_changes.run_forked),
     },
 }

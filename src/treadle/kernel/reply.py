@@ -64,18 +64,17 @@ def matched(
     if told is not None:
         ids = {one.id: one for one in early}
         return {i: ids[told[one.id]] for i, one in enumerate(calls) if told.get(one.id) in ids}
-    left = {(one.call.id, one.call.name, one.call.arguments): one for one in early}
-    found: dict[int, CallRecord] = {}
-    for i, call in enumerate(calls):
-        if (one := left.pop((call.id, call.name, call.arguments), None)) is not None:
-            found[i] = one
-    for i, call in enumerate(calls) if left else ():
-        if i in found:
-            continue
-        same = next((key for key, begun in left.items() if same_call(begun.call, call)), None)
-        if same is not None:
-            found[i] = left.pop(same)
+    left, found = list(early), dict[int, CallRecord]()
+    for alike in (_equal, same_call):
+        for i, call in enumerate(calls) if left else ():
+            if i not in found and (same := next((one for one in left if alike(one.call, call)), None)):
+                left.remove(same)
+                found[i] = same
     return found
+
+
+def _equal(one: ToolCall, other: ToolCall) -> bool:
+    return (one.id, one.name, one.arguments) == (other.id, other.name, other.arguments)
 
 
 def left_open(record: CallRecord, stop: Stop, at: float, ended_by: str = "") -> CallRecord:

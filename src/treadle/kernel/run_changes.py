@@ -100,13 +100,14 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
     """The time since the last event was a pause, or nobody's: it does not count.
 
     A step whose model had not replied is prepared anew, under the limits as they are now; of its calls that had begun
-    early those whose result is lost have been made, and are made again.
+    early those whose result is lost have been made, and are made again. A run that had ended begins to count anew what
+    went wrong in a row, and whether it gets anywhere.
     """
     again = sum(one.status == "started" for one in state.early)
     lost = event.lost
     limits = event.limits or state.limits
     used_up = limits.tool_calls is not None and state.tool_calls >= limits.tool_calls
-    phase = state.paused_from if state.phase == "paused" else state.phase
+    phase, made = state.paused_from if state.phase == "paused" else state.phase, len(state.steps)
     step, messages = state.step, state.messages
     early = tuple(one for one in state.early if one.status != "started")
     if phase == "prepared":
@@ -115,6 +116,7 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
         cut = {"status": "interrupted", "in_doubt": True}
         step = replace(step, calls=Calls(replace(one, **cut) if one.status == "started" else one for one in step.calls))
     accounts = state.accounts.charged(lost.usage if lost else None, lost.cost if lost else None, calls=again)
+    accounts = replace(accounts, budgets=event.budgets)
     changes: Changes = {
         "phase": phase,
         "step": step,
@@ -126,33 +128,21 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
         "stop": None,
         "earlier": state.elapsed,
         "resumed_at": event.at,
-        "accounts": replace(accounts, budgets=event.budgets),
+        "accounts": accounts,
     }
     if step is None:
         changes |= {"prepared": None, **_said(early, messages, *state.inbox)}
+    if phase == "finished":
+        changes |= {"phase": "ready", "taken_up": made, "progress": Progress(stuck_at=made)}
+        changes |= {"refused": False, "handed_on": False, "decision": None, "output": None}
+        changes["accounts"] = replace(accounts, errors=0)
     return changes
-
-
-def taken_up_again(state: RunState, event: events.RunResumed) -> Changes:
-    """A run that had ended begins to count anew what went wrong in a row, and whether it gets anywhere."""
-    changes = run_resumed(state, event)
-    return changes | {
-        "phase": "ready",
-        "taken_up": len(state.steps),
-        "refused": False,
-        "handed_on": False,
-        "accounts": replace(changes["accounts"], errors=0),
-        "progress": Progress(stuck_at=len(state.steps)),
-        "decision": None,
-        "output": None,
-    }
 
 
 def run_forked(state: RunState, event: events.RunForked) -> Changes:
     """It is taken up as another run, of its own: what it took so far counts, and is paid."""
-    take_up = taken_up_again if state.phase == "finished" else run_resumed
     state = _with_taken(state, event)
-    changes, had = take_up(state, events.RunResumed(event.limits, at=event.at)), state.accounts
+    changes, had = run_resumed(state, events.RunResumed(event.limits, at=event.at)), state.accounts
     shared = Spent(len(state.steps) + had.sub_steps, had.usage, had.cost, had.tool_calls, had.unpriced, had.presumed)
     begun = replace(state.started, model=event.model, named=event.named) if event.model else state.started
     if event.instructions is not None:
