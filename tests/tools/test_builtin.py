@@ -243,12 +243,24 @@ async def test_current_time(given_name: str, zone: str) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
+    ("given_name", "offset"),
+    [("GMT+2", "+02:00"), ("utc-3", "-03:00"), ("UTC +05:30", "+05:30"), ("-0930", "-09:30"), ("Etc/GMT+2", "-02:00")],
+)
+async def test_an_offset_is_what_people_mean_by_it(given_name: str, offset: str) -> None:
+    told = await ask(current_time, timezone=given_name)
+    assert told["utc_offset"] == offset
+    assert datetime.fromisoformat(told["iso"]) - datetime.now(UTC) < timedelta(minutes=1)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
     ("given_name", "nearest"),
     [
         ("Europe/Berln", "Europe/Berlin"),
         ("Tokio", "Asia/Tokyo"),
         ("../../etc/passwd", None),
         ("Mars", None),
+        ("UTC+25", "UTC"),
         ("\x00", None),
     ],
 )

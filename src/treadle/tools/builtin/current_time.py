@@ -1,6 +1,7 @@
 """The time of day, in any zone of the IANA time zone database."""
 
-from datetime import UTC, datetime, tzinfo
+import re
+from datetime import UTC, datetime, timedelta, timezone as offset_zone, tzinfo
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -36,7 +37,7 @@ async def current_time(timezone: str = "UTC") -> Moment:
     """Tells the current date, time of day and weekday.
 
     Args:
-        timezone: an IANA time zone such as "Europe/Berlin", or the name of its city.
+        timezone: an IANA time zone such as "Europe/Berlin", the name of its city, or an offset such as "UTC+2".
     """
     name, zone = _zone(timezone)
     now = datetime.now(zone)
@@ -54,6 +55,8 @@ def _zone(given: str) -> tuple[str, tzinfo]:
     wanted = given.strip().replace(" ", "_").casefold()
     if wanted in ("utc", "", "z"):
         return "UTC", UTC
+    if fixed := _offset(wanted):
+        return str(fixed), fixed
     zones = _zones()
     if not zones:
         raise ToolError(
@@ -80,6 +83,15 @@ def _zone(given: str) -> tuple[str, tzinfo]:
         nearest=like,
         available=[like, *_SOME] if like is not None and like not in _SOME else list(_SOME),
     )
+
+
+def _offset(wanted: str) -> offset_zone | None:
+    """The zone of an offset as people write it: in the IANA's Etc/GMT+2 the sign is the other way round."""
+    found = re.fullmatch(r"(?:utc|gmt)?_?([+-])(\d{1,2})(?::?([0-5]\d))?", wanted, re.ASCII)
+    if found is None or int(found[2]) > 14:
+        return None
+    ahead = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+    return offset_zone(ahead if found[1] == "+" else -ahead)
 
 
 @cache
