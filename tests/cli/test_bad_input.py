@@ -14,6 +14,7 @@ FINE = ("--model", "script:answers")
     ("arguments", "says"),
     [
         (["ask", "?", "--model", "antropic:x"], "did you mean 'anthropic'?"),
+        (["ask", "?", "--model", "http://127.0.0.1:9/v1"], "local:NAME@URL"),
         (["ask", "?", "--model", "nonsense"], "does not say who serves it"),
         (["ask", "?", "--model", "anthropic:claude-sonnet-5-5"], "ANTHROPIC_API_KEY"),
         (["ask", "?", "--model", "script:answer"], "did you mean 'answers'?"),

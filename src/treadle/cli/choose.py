@@ -178,7 +178,8 @@ def _importable(label: str) -> bool:
 
     if label.endswith(".py"):
         return True
-    if not all(part.isidentifier() for part in label.split(".")):
+    # What begins so is the address of a server, though Python has a module of that name.
+    if label == "http" or not all(part.isidentifier() for part in label.split(".")):
         return False
     search_here()
     try:
