@@ -29,10 +29,9 @@ from treadle.models.price import Price
 from treadle.models.profile import ModelProfile, OutputMode
 
 Calls: TypeAlias = Sequence[tuple[str, Json | str]]
-Turn: TypeAlias = (
-    "str | Calls | tuple[str, Calls] | ModelReply | BaseException | AsyncIterator[ModelEvent] | "
-    "Callable[[ModelRequest], Turn | Awaitable[Turn]]"
-)
+Said: TypeAlias = str | Calls | tuple[str, Calls] | ModelReply | BaseException | AsyncIterator[ModelEvent]
+# One string: pyright knows no alias that is made of several.
+Turn: TypeAlias = "Said | Callable[[ModelRequest], Turn | Awaitable[Turn]]"
 
 
 class ScriptExhausted(ModelError):

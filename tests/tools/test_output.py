@@ -143,6 +143,7 @@ def test_what_is_not_json_is_an_error_that_names_the_type(value: Any, named: str
 def test_images_and_files_are_parts() -> None:
     image, file = Image(data=b"x"), File(url="https://example.com/a.pdf")
     assert encode(image, 100).content == (image,)
+    assert encode([image, "seen", Text("end")], 100).text == "seen\nend"
     assert encode([image, "seen", {"a": 1}, file, Text("end")], 100).content == (
         image,
         Text("seen"),

@@ -21,7 +21,7 @@ from pydantic_core import to_json, to_jsonable_python
 from treadle.context.storable import storable_text
 from treadle.context.unbroken import end_before, start_after
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Content, File, Image, Text
+from treadle.kernel.messages import Content, File, Image, Text, text_of
 from treadle.tools.errors import ToolError, describe_exception, passing, place_of_exception, words_of
 
 MOST_OUTPUT: Final = 20_000_000
@@ -78,11 +78,10 @@ class ToolOutput(Struct, frozen=True):
     """The outcome of a tool call, ready to be journaled but for `value`.
 
     Attributes:
-        content: what the model is shown.
+        content: what the model is shown; `text` is its text, with images and files left out.
         is_error: whether the call failed.
         app: what the application gets, made of JSON's own types.
-        raised: the type and last frame of what the function raised, such as "ValueError at shop.py:12 in pay"; empty if
-            it raised nothing, or a `ToolError`.
+        raised: the type and last frame of an exception, such as "ValueError at shop.py:12 in pay"; not of a `ToolError`.
         value: what the function returned, for the application's own code in this process.
         in_doubt: whether nobody knows if it took effect.
         asks: the question that a person has to answer before it goes on, and what is then given back with the answer.
@@ -95,6 +94,10 @@ class ToolOutput(Struct, frozen=True):
     value: Any = None
     in_doubt: bool = False
     asks: tuple[str, str] | None = None
+
+    @property
+    def text(self) -> str:
+        return text_of(self.content)
 
 
 def encode(value: Any, max_output: int, failed: bool = False) -> ToolOutput:

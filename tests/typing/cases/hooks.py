@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from treadle import Agent, CallRecord, StepContext
+from treadle import Agent, CallRecord, Retry, StepContext
+from treadle.models import ModelRequest
+from treadle.testing import ScriptedModel, Turn
+from treadle.tools import ToolOutput
 
 
 def more(call: CallRecord) -> dict[str, Any] | None:
@@ -21,6 +24,15 @@ def polite(answer: str, context: StepContext[Any]) -> str | None:
     return None if "please" in answer else "Say please."
 
 
+async def again(call: CallRecord, result: ToolOutput) -> Retry | str | None:
+    return Retry() if result.is_error else result.text.upper()
+
+
+def says(request: ModelRequest) -> Turn:
+    return [("pay", {"amount": request.step})] if request.step < 2 else "paid"
+
+
+Agent(ScriptedModel(says), on_tool_result=[again])
 Agent("offline", on_tool_call=more, on_answer=polite)
 Agent("offline", on_tool_call=[more, later], on_answer=[polite])
 Agent("offline", on_tool_call=wrong)  # expect-error
