@@ -92,10 +92,18 @@ def test_prepare_step_changes_the_messages_of_a_request_but_not_the_history():
     assert len(result.messages) == 5
 
 
+@pytest.mark.parametrize(("instructions", "roles"), [(None, ["system", "user"]), ("", ["user"])])
+def test_the_instructions_stay_where_prepare_step_chooses_messages_alone(instructions, roles):
+    model = ScriptedModel(["done"])
+    chosen = StepSettings(messages=[UserMessage("q")], instructions=instructions)
+    Agent(model, instructions="Never pay.", prepare_step=lambda context: chosen).run_sync("go")
+    assert [message.role for message in model.requests[0].messages] == roles
+
+
 def test_messages_that_prepare_step_chose_are_completed():
     orphaned = [UserMessage("q"), AssistantMessage((ToolCall("x", "multiply", "{}"),)), UserMessage("and?")]
     _, model = prepared(lambda context: StepSettings(messages=orphaned), turns=["done"])
-    assert [message.role for message in model.requests[0].messages] == ["user", "assistant", "tool", "user"]
+    assert [message.role for message in model.requests[0].messages] == ["system", "user", "assistant", "tool", "user"]
 
 
 def test_the_closing_note_is_in_messages_that_prepare_step_chose():

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from treadle.context.completed import completed
-from treadle.kernel.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
 
 def rejoined(
@@ -11,11 +11,12 @@ def rejoined(
 ) -> list[Message]:
     """`chosen` out of `history`, made valid, with what a choice of messages easily forgets.
 
-    A result that was kept brings the assistant message along that asked for it, and there is always something to
-    answer at the end, as `with_an_end` has it.
+    The instructions stay, as only other ones take their place. A result that was kept brings the assistant message
+    along that asked for it, and there is always something to answer at the end, as `with_an_end` has it.
     """
     called = {call.id for message in chosen if isinstance(message, AssistantMessage) for call in message.calls}
-    out: list[Message] = []
+    told = any(isinstance(message, SystemMessage) for message in chosen)
+    out: list[Message] = [] if told else [message for message in history if isinstance(message, SystemMessage)]
     for message in chosen:
         if isinstance(message, ToolMessage) and message.call_id not in called:
             asking = _asking(history, message)

@@ -118,8 +118,8 @@ class StepSettings:
         instructions: another system prompt.
         tools: the names of the tools to offer, among the agent's.
         tool_choice: "auto", "none", "required", or the name of the one tool to call.
-        messages: what to send in place of the history. It is completed to what every provider accepts: a tool result
-            brings the call along that it answers, and there is always something to answer.
+        messages: what to send in place of the history, after the instructions. It is completed to what every provider
+            accepts: a tool result brings the call along that it answers, and there is always something to answer.
         settings: how to generate.
     """
 
