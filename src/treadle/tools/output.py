@@ -28,8 +28,7 @@ MOST_OUTPUT: Final = 20_000_000
 """Characters of text up to which a tool's `max_output` may be."""
 
 MOST_ATTACHED: Final = 20_000_000
-"""Bytes that the images and files of a result may have together, those of addresses included. They stand in the journal
-and go to the provider with each request: larger things are better kept elsewhere, and named in the result."""
+"""Bytes that a result's images and files, and their addresses, may have together: they are in each request after it."""
 
 MOST_ITEMS: Final = 10_000_000
 """Items of what is no list yet, such as a `range`: a list of more would be longer than any text that is shown."""
@@ -78,10 +77,10 @@ class ToolOutput(Struct, frozen=True):
     """The outcome of a tool call, ready to be journaled but for `value`.
 
     Attributes:
-        content: what the model is shown; `text` is its text, with images and files left out.
+        content: what the model is shown.
         is_error: whether the call failed.
         app: what the application gets, made of JSON's own types.
-        raised: the type and last frame of an exception, such as "ValueError at shop.py:12 in pay"; not of a `ToolError`.
+        raised: type and last frame of an exception, such as "ValueError at shop.py:12 in pay"; not of a `ToolError`.
         value: what the function returned, for the application's own code in this process.
         in_doubt: whether nobody knows if it took effect.
         asks: the question that a person has to answer before it goes on, and what is then given back with the answer.
@@ -97,6 +96,7 @@ class ToolOutput(Struct, frozen=True):
 
     @property
     def text(self) -> str:
+        """What the model is shown, without images and files."""
         return text_of(self.content)
 
 

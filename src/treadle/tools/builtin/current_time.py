@@ -1,7 +1,8 @@
 """The time of day, in any zone of the IANA time zone database."""
 
 import re
-from datetime import UTC, datetime, timedelta, timezone as offset_zone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import timezone as offset_zone
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
