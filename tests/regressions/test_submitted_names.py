@@ -159,6 +159,8 @@ async def test_the_address_of_a_queue_is_not_told(where, capsys, tmp_path):
         (("0 0 30 2 *", "clerk", "go", "never"), "times that come"),
         (("* * * * * *", "clerk", "go", "seconds"), "five fields"),
         (("@daily", "clerk", "go", "word"), "five fields"),
+        (("R R * * *", "clerk", "go", "by chance"), "five fields"),
+        (("0 r(1-5)/2 * * *", "clerk", "go", "by chance"), "five fields"),
         (("* * * * *", "clerk", "go", "m\0x"), "control characters"),
         (("* * * * *", "clerk", "go", "m" * 130), "100 bytes"),
         (("* * * * *", "clerk", "go", "-m"), "command line"),

@@ -41,7 +41,10 @@ class Schedule(Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in ("cron", "agent", "input", "name"):
             checked_name(f"Schedule({name}=…)", getattr(self, name))
-        if len(self.cron.split()) != _FIELDS or not croniter.is_valid(self.cron):
+        fields = self.cron.split()
+        # What croniter takes an "R" for is drawn anew each time, so that no two workers would have the same times.
+        by_chance = any(field[0] in "rR" for field in fields)
+        if len(fields) != _FIELDS or by_chance or not croniter.is_valid(self.cron):
             raise Misuse(
                 f'Schedule(cron=…) takes a line of five fields such as "0 7 * * 1-5"; it was given {self.cron!r:.100}'
             )
