@@ -2,6 +2,8 @@
 
 A run that its worker queued again, or found held, waited until the server's clock had caught up with the worker's
   -> test_a_run_that_is_to_go_on_at_once_does_so_where_the_clock_of_its_worker_is_ahead
+A run that was submitted for later kept all of its key waiting, where the clock of who submitted it was ahead
+  -> test_a_run_for_later_keeps_none_of_its_key_waiting_where_the_clock_of_who_submits_it_is_ahead
 A schedule's run was begun before its time  -> test_no_run_of_a_schedule_is_begun_before_its_time
 And none was begun after the clock was set right  -> test_a_schedule_goes_on_when_a_clock_that_was_ahead_is_set_right
 """
@@ -135,3 +137,25 @@ async def test_a_schedule_goes_on_when_a_clock_that_was_ahead_is_set_right(clerk
         await asyncio.wait_for(until(lambda: done), 20)
     (line,) = await journal.list()
     assert abs(line.started_at - time.time()) < 60
+
+
+async def test_a_run_for_later_keeps_none_of_its_key_waiting_where_the_clock_of_who_submits_it_is_ahead(
+    clerk, done, journal, database, monkeypatch
+):
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(hours=2)
+
+    monkeypatch.setattr("treadle.workers.postgres_jobs.datetime", Ahead)
+    agent = clerk(journal)
+    async with PostgresQueue(database.url, per_key=1) as queue:
+        await agent.submit("later", to=queue, key="anna", at=datetime.now(UTC) + timedelta(hours=1))
+        await agent.submit("pay", to=queue, key="anna")
+        async with Working(queue, agent):
+            await asyncio.wait_for(until(lambda: done), 20)
+    assert done == ["pay"]
+    database.execute("UPDATE procrastinate_jobs SET scheduled_at = now()")
+    async with PostgresQueue(database.url, per_key=1) as queue:
+        await queue.work(agent, once=True)
+    assert done == ["pay", "later"]

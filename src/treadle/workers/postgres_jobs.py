@@ -106,9 +106,9 @@ _LONGEST: Final = 40
 def lock_of(order: Order, per_key: int | None) -> str | None:
     """The lock that no two jobs under way share; each key has as many as it may have runs.
 
-    What begins later has none until its time has come: a job that waits keeps others of its lock waiting.
+    What has a time has none until a worker is given it: a job that waits keeps others of its lock waiting.
     """
-    if per_key is None or not order.key or (order.at is not None and order.at > datetime.now(UTC).timestamp()):
+    if per_key is None or not order.key or order.at is not None:
         return None
     return f"{order.key}#{zlib.crc32(order.run_id.encode()) % per_key}"
 
