@@ -29,6 +29,7 @@ from treadle.models.codec import DONE, json_history
 from treadle.models.errors import BadRequest, ModelError, Overloaded, ProtocolError, RateLimited
 from treadle.models.hosts import host_of
 from treadle.models.openai_chat import ChatCodec
+from treadle.models.order import Order
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, TextDelta, ToolCallCompleted, ToolCallStarted
 
 LOOK = ToolSpec("look", "Looks.", {"type": "object", "properties": {}})
@@ -459,9 +460,9 @@ def test_the_bytes_of_the_history_stay_the_same_and_only_new_messages_are_encode
     worked: list[int] = []
 
     class Counting(ChatCodec):
-        def _group(self, bridged: bool, messages: Any) -> Any:
+        def _group(self, messages: Any) -> Any:
             worked.append(len(messages))
-            return super()._group(bridged, messages)
+            return super()._group(messages)
 
     codec, before = Counting("here"), b""
     log: Log[Message] = Log([SystemMessage("Be brief."), UserMessage("go")])
@@ -475,10 +476,10 @@ def test_the_bytes_of_the_history_stay_the_same_and_only_new_messages_are_encode
     assert max(worked[3:]) <= 2
 
 
-@pytest.mark.parametrize("model", ["m", "mistral"])
+@pytest.mark.parametrize("in_order", [False, True])
 @given(st.data())
-def test_a_kept_history_is_what_encoding_all_of_it_gives(model: str, data: st.DataObject) -> None:
-    codec, messages = ChatCodec("here"), list[Message]()
+def test_a_kept_history_is_what_encoding_all_of_it_gives(in_order: bool, data: st.DataObject) -> None:
+    codec, order, messages = ChatCodec("here"), Order(), list[Message]()
     for _ in range(6):
         del messages[data.draw(st.integers(0, len(messages))) :]
         for _ in range(data.draw(st.integers(0, 4))):
@@ -488,8 +489,12 @@ def test_a_kept_history_is_what_encoding_all_of_it_gives(model: str, data: st.Da
             messages.append(said)
         if messages and data.draw(st.booleans()):
             messages[data.draw(st.integers(0, len(messages) - 1))] = UserMessage("changed")
-        request = ModelRequest(tuple(messages), run_id="r")
-        assert codec.encode(request, model, True) == ChatCodec("here").encode(request, model, True)
+        whole = messages
+        if in_order:
+            whole, anew = ((one.of("r", messages) or messages) for one in (order, Order()))
+            assert whole == anew
+        request = ModelRequest(tuple(whole), run_id="r")
+        assert codec.encode(request, "m", True) == ChatCodec("here").encode(request, "m", True)
 
 
 def test_what_is_kept_is_bounded() -> None:

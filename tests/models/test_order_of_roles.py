@@ -8,9 +8,10 @@ import pytest
 
 from treadle import Agent, Conversation, Image, Limits, MemoryJournal, tool
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
-from treadle.models import BedrockModel, OpenAIChatModel, TextTools
-from treadle.models.hosts import host_of
+from treadle.models import BedrockModel, FallbackModel, OpenAIChatModel, TextTools
+from treadle.models.hosts import host_of, takes_turns
 from treadle.models.openai_chat import ChatCodec
+from treadle.models.order import Order
 from treadle.models.port import ModelRequest
 
 pytestmark = pytest.mark.anyio
@@ -198,7 +199,7 @@ RESULTS = (
 
 
 @pytest.mark.parametrize(
-    ("host", "model", "bridged"),
+    ("host", "model", "known"),
     [
         ("api.mistral.ai", "any", True),
         ("openrouter.ai", "mistralai/devstral-2", True),
@@ -207,21 +208,52 @@ RESULTS = (
         ("localhost", "qwen3", False),
     ],
 )
-def test_where_it_is_asked_for_a_word_of_the_model_stands_between(host, model, bridged):
-    codec = ChatCodec("here", host_of(host))
-    between = ["assistant"] if bridged else []
-    for last in range(4):
-        messages = [*RESULTS, UserMessage("more")][:last]
-        sent = json.loads(codec.encode(ModelRequest(tuple(messages), run_id="r"), model, False))["messages"]
-        whole = ["user", "assistant", "tool", *between, "user"]
-        assert [one["role"] for one in sent] == whole[: len(whole) if last > 2 else last]
+def test_who_is_known_to_take_turns_by_name(host, model, known):
+    assert takes_turns(host_of(host), model) is known
+
+
+def test_a_word_of_the_model_stands_between_and_what_the_user_says_in_a_row_is_one_message():
+    codec, order = ChatCodec("here"), Order()
+    whole = (*RESULTS, UserMessage("more"))
+    for last in range(len(whole) + 1):
+        ordered = order.of("r", whole[:last]) or whole[:last]
+        sent = json.loads(codec.encode(ModelRequest(ordered, run_id="r"), "m", False))["messages"]
+        roles = ["user", "assistant", "tool", "assistant", "user"]
+        assert [one["role"] for one in sent] == roles[: len(roles) if last > 2 else last]
     # What is said then stands after what the results hold besides text, and nothing stands twice.
-    sent = json.loads(codec.encode(ModelRequest((*RESULTS, UserMessage("more")), run_id="r"), model, False))["messages"]
-    assert [one["role"] for one in sent] == ["user", "assistant", "tool", *between, *["user"] * (1 if bridged else 2)]
-    assert sent[-1]["content"] == ([*sent[-1]["content"][:2], {"type": "text", "text": "more"}] if bridged else "more")
-    two = ModelRequest((UserMessage("one"), UserMessage("two")), run_id="two")
-    texts = [one["content"] for one in json.loads(codec.encode(two, model, False))["messages"]]
-    assert texts == (["one\n\ntwo"] if bridged else ["one", "two"])
+    assert [one["type"] for one in sent[-1]["content"]] == ["text", "image_url", "text"]
+    assert (sent[-1]["content"][-1]["text"], sent[2]["content"]) == ("more", "x")
+    two = order.of("two", (UserMessage("one"), UserMessage("two")))
+    assert two is not None
+    assert [message.text for message in two] == ["one\n\ntwo"]
+    assert order.of("two", (UserMessage("one"), AssistantMessage((Text("two"),)))) is None
+    longer = (*whole, AssistantMessage((Text("Yes."),)), UserMessage("And?"))
+    grown, again = order.of("r", longer), order.of("r", (*longer, UserMessage("Or?")))
+    assert grown is not None
+    assert again is not None
+    assert all(one is other for one, other in zip(grown[:5], again[:5], strict=True)), "what is kept is the same"
+
+
+async def test_a_result_with_an_image_under_a_name_of_ones_own(serve):
+    """Regression: what a result holds besides text was sent as the user's right after it, and refused for ever."""
+    server = serve(answering(("draw", {"page": 1}), "Drawn.", "Yes."))
+    model = OpenAIChatModel("my-deployment", base_url=server.url, api_key="k", streaming=False)
+    agent, talk = Agent(model, tools=[draw]), Conversation()
+    assert (await agent.run("Draw.", conversation=talk)).text == "Drawn."
+    assert (await agent.run("Sure?", conversation=talk)).text == "Yes."
+    assert len(server.requests) == 4, "what is refused once is not sent again"
+
+
+async def test_a_history_that_a_template_refuses_in_any_order_goes_to_the_next_model(serve):
+    """Regression: HTTP 500, which another model need not answer, was taken for a request that is bad everywhere."""
+    error = json.dumps({"error": {"message": "Jinja Exception: Conversation roles must alternate user/assistant/..."}})
+    broken = serve(lambda peer: peer.answer("500 Internal Server Error", JSON, error.encode()))
+    models = [
+        OpenAIChatModel("mine", base_url=broken.url, api_key="k", streaming=False),
+        mistral(serve(answering("Yes."))),
+    ]
+    result = await Agent(FallbackModel(models)).run("Well?")
+    assert (result.text, len(broken.requests)) == ("Yes.", 1)
 
 
 async def test_a_chat_model_of_mistrals_is_asked_in_that_order_too():

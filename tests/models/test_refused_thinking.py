@@ -369,6 +369,8 @@ async def test_nothing_is_thought_after_a_call_that_was_made_without(serve, extr
         "The encrypted content gAAA...DQ== could not be verified.",
         "The encrypted content for item rs_1 could not be verified. Reason: it could not be decrypted or parsed.",
         "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+        "Item with id 'rs_03ede13b' not found. Items are not persisted when `store` is set to false. Try again with "
+        "`store` set to true, or remove this item from your input.",
     ],
 )
 async def test_openai_is_sent_what_it_cannot_open_once(serve, words):

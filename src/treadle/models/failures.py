@@ -51,8 +51,6 @@ USED_UP: Final = re.compile(
     r"|credit_balance|payment_required|ServiceQuotaExceeded|Arrearage",
     re.IGNORECASE,
 )
-# What llama.cpp says with status 500 of a history whose order the model's template refuses: it would each time.
-TEMPLATE: Final = re.compile(r"roles must alternate", re.IGNORECASE)
 # How AWS names what is wrong with the signature of a request or with who signed it; some of it with status 400.
 SIGNED: Final = re.compile(
     r"\b(?:Expired_?Token|RequestExpired|InvalidSignature|SignatureDoesNotMatch|IncompleteSignature|UnrecognizedClient"
@@ -166,8 +164,6 @@ def error_type(status: int, code: str, words: str) -> type[ModelError]:
         return RateLimited
     if status == 408:
         return ModelTimeout
-    if status == 500 and TEMPLATE.search(words):
-        return BadRequest
     # 409 is a lock that was not free, 424 Bedrock's word for a model that failed, 425 "too early", 498 Groq's flex
     # capacity, 499 what Google cancelled of its own accord; 501 is the one 5xx that will not pass.
     if status in (409, 424, 425, 498, 499) or (status >= 500 and status != 501):

@@ -12,8 +12,6 @@ from msgspec.structs import replace
 
 from treadle.models.profile import ModelProfile
 
-BRIDGE: Final = "OK."
-"""What the model says between results and a user's word, for models that refuse one right after the other."""
 MISTRALS: Final = re.compile(r"mistral|mixtral|ministral|magistral|devstral|codestral|pixtral", re.IGNORECASE)
 SIGNING: Final = ("extra_content", "thought_signature")
 """The fields, of a message or of a call in it, in which Google's models sign what they thought."""
@@ -164,9 +162,9 @@ def host_of(name: str) -> Host:
     return next((host for end, host in HOSTS if name == end or name.endswith(f".{end}")), Host())
 
 
-def wants_bridge(model: str) -> bool:
-    """Whether `model` refuses a user's word right after the result of a tool, as Mistral's do wherever they are served.
+def takes_turns(host: Host, model: str) -> bool:
+    """Whether `model` refuses a user's word after another, or after a result, as Mistral's do wherever they are served.
 
     Source: https://github.com/mistralai/mistral-common
     """
-    return MISTRALS.search(model) is not None
+    return host.short_ids or MISTRALS.search(model) is not None

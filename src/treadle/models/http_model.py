@@ -21,7 +21,6 @@ from treadle.models.codec import DONE, Codec, Decoder, answerable
 from treadle.models.ending import broken_off, drained, heard_out, last_of
 from treadle.models.errors import (
     AuthenticationFailed,
-    BadRequest,
     ConnectionFailed,
     ModelError,
     ModelTimeout,
@@ -41,6 +40,7 @@ from treadle.models.prices import known_context, known_cost, known_price
 from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import Provider
 from treadle.models.refused_thinking import RefusedThinking
+from treadle.models.refused_wishes import may_be_answered
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated, named_terms, searched
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole
@@ -236,9 +236,8 @@ class HttpModel:
             post = self._transport.post(self._path, body, self.streaming, self._refusal, self._thinking.headers)
             try:
                 return await watch.wait(post)
-            except BadRequest as refusal:
-                if refusal.retryable:
-                    # That is of the reply, whose words stand in it, and which is paid for.
+            except ModelError as refusal:
+                if not may_be_answered(refusal):
                     raise
                 try:
                     sent = ways.send(refusal)

@@ -28,9 +28,10 @@ from treadle.models.failures import codes_of, error_for, redact, text_of_error
 from treadle.models.fixed import billed
 from treadle.models.guarded import ended_early
 from treadle.models.history import History
-from treadle.models.hosts import BRIDGE, Host, wants_bridge
+from treadle.models.hosts import Host, takes_turns
 from treadle.models.langchain_messages import from_langchain, to_langchain
 from treadle.models.langchain_reply import Reading
+from treadle.models.order import Order
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.price import Price
@@ -41,7 +42,6 @@ from treadle.models.tool_schema import as_taken
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
-    from langchain_core.messages import BaseMessage
 
 NO_TOOLS: Final[Mapping[str, Any]] = {"anthropic-chat": {"type": "none"}}
 """By the kind of chat model: how to offer tools and have none called, where a history with calls must have tools."""
@@ -129,6 +129,7 @@ class LangChainModel:
         self._kind = chat_model._llm_type
         self._names = {**NAMES.get(self._kind, {}), **(setting_names or {})}
         self._history = _history_for(self._kind)
+        self._order = Order() if takes_turns(Host(), _model_name(chat_model)) else None
         self._tells_end = self._kind in TELL_THE_END
 
     def __repr__(self) -> str:
@@ -174,10 +175,9 @@ class LangChainModel:
         bound = self._bound(request)
         reading = Reading(self.name, tells_end=self._tells_end, kind=self._kind, model=_model_name(self.chat_model))
         try:
-            with self._history.follow(request.run_id, request.messages) as trail:
+            ordered = None if self._order is None else self._order.of(request.run_id, request.messages)
+            with self._history.follow(request.run_id, request.messages if ordered is None else ordered) as trail:
                 converted = list(trail.made)
-            if wants_bridge(_model_name(self.chat_model)):
-                converted = _bridged(converted)
             chunks: Any = bound.astream(converted, **options)
             async with aclosing(_closable(chunks)) as pieces:
                 async for chunk in pieces:
@@ -283,18 +283,6 @@ def _history_for(kind: str) -> History[list[Any]]:
         return sum(len(str(one.content)) + len(str(getattr(one, "tool_calls", ""))) for one in made[start:])
 
     return History(list, put, weigh=weigh)
-
-
-def _bridged(messages: "Sequence[BaseMessage]") -> "list[BaseMessage]":
-    """`messages` with a word of the model's between the result of a tool and a user's word."""
-    from langchain_core.messages import AIMessage
-
-    found: list[BaseMessage] = []
-    for message in messages:
-        if message.type == "human" and found and found[-1].type == "tool":
-            found.append(AIMessage(content=BRIDGE))
-        found.append(message)
-    return found
 
 
 def _tool(spec: ToolSpec) -> Json:

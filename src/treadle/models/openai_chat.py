@@ -9,7 +9,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Final, assert_never
 
 from msgspec.structs import replace
@@ -39,7 +38,7 @@ from treadle.models.errors import BadRequest, ModelError, ToolUseFailed
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
 from treadle.models.guarded import Guarded
-from treadle.models.hosts import BRIDGE, Host, profile_at, wants_bridge
+from treadle.models.hosts import Host, profile_at
 from treadle.models.identifiers import identifier
 from treadle.models.media import data_url
 from treadle.models.openai_cache import Keep, PromptCache
@@ -81,8 +80,7 @@ class ChatCodec:
         self.provider = provider
         self.host = host or Host()
         self._cache = PromptCache(self.host, cache_key, cache)
-        self._history = json_history(partial(self._group, False), joins=_same_step)
-        self._bridged = json_history(partial(self._group, True), joins=_same_turn)
+        self._history = json_history(self._group, joins=_same_step)
 
     def path(self, model: str, stream: bool) -> str:
         """Where requests go, below the base URL."""
@@ -105,8 +103,7 @@ class ChatCodec:
                 body["parallel_tool_calls"] = request.settings.parallel_tool_calls
         if request.output_schema is not None:
             body["response_format"] = output_field(request.output_schema, self.host)
-        history = self._bridged if self.host.short_ids or wants_bridge(model) else self._history
-        with history.follow((request.run_id, model), request.messages) as trail:
+        with self._history.follow((request.run_id, model), request.messages) as trail:
             body |= self._cache.fields(trail)
             add_extra(body, request.settings.extra)
             return body_bytes(body, "messages", trail.made, self._cache.marks(trail, request, model, "text"))
@@ -162,23 +159,15 @@ class ChatCodec:
             request_id=found.request_id,
         )
 
-    def _group(self, bridged: bool, messages: Sequence[Message]) -> Iterator[Json]:
-        """One message as it is; or the results of one step, with what they hold besides text, and what follows them.
-
-        Mistral's models refuse a user's word after a result, or after another, by the API or by their templates; where
-        they are asked, one of the model is put between, and what the user says in a row is one message.
-        """
+    def _group(self, messages: Sequence[Message]) -> Iterator[Json]:
+        """One message as it is; or the results of one step, and then what they hold besides text."""
         besides: list[Json] = []
-        said: list[Json] = []
         for message in messages:
             match message:
                 case SystemMessage():
-                    if not bridged:
-                        yield from said
-                        said = []
                     yield {"role": "system", "content": message.content}
                 case UserMessage():
-                    said.append({"role": "user", "content": self._content(message.content)})
+                    yield {"role": "user", "content": self._content(message.content)}
                 case AssistantMessage():
                     yield self._assistant(message)
                 case ToolMessage():
@@ -190,10 +179,7 @@ class ChatCodec:
                 case _:
                     assert_never(message)
         if besides:
-            said.insert(0, {"role": "user", "content": besides})
-        if bridged and said and any([type(message) is ToolMessage for message in messages]):
-            yield {"role": "assistant", "content": BRIDGE}
-        yield from [_joined(said)] if bridged and len(said) > 1 else said
+            yield {"role": "user", "content": besides}
 
     def _assistant(self, message: AssistantMessage) -> Json:
         encoded: Json = {"role": "assistant", "content": None}
@@ -289,20 +275,6 @@ class ChatCodec:
 def _same_step(previous: Message, message: Message) -> bool:
     """The results of one step stand together: what they hold besides text comes after all of them."""
     return type(previous) is ToolMessage and type(message) is ToolMessage
-
-
-def _joined(said: Sequence[Json]) -> Json:
-    """What a user says in a row, as one message."""
-    contents = [one["content"] for one in said]
-    if all(isinstance(content, str) for content in contents):
-        return {"role": "user", "content": "\n\n".join(contents)}
-    parts = [[{"type": "text", "text": one}] if isinstance(one, str) else one for one in contents]
-    return {"role": "user", "content": [part for each in parts for part in each]}
-
-
-def _same_turn(previous: Message, message: Message) -> bool:
-    """What a user says after results stands with them, too."""
-    return type(previous) in (ToolMessage, UserMessage) and type(message) in (ToolMessage, UserMessage)
 
 
 def settings_fields(settings: ModelSettings, host: Host) -> Json:

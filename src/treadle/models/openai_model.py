@@ -10,11 +10,12 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Opaque
 from treadle.models.errors import BadRequest
 from treadle.models.given import check_cache
-from treadle.models.hosts import OPENAI, host_of
+from treadle.models.hosts import OPENAI, host_of, takes_turns
 from treadle.models.http_model import HttpModel, HttpOptions, hostname
 from treadle.models.openai_cache import KEEPS, Keep
 from treadle.models.port import ModelReply
 from treadle.models.providers import PROVIDERS
+from treadle.models.refused_thinking import RefusedThinking
 from treadle.models.sound import reported_of
 
 
@@ -49,6 +50,8 @@ class OpenAIChatModel(HttpModel):
         check_cache(cache, KEEPS, cache_key)
         codec = ChatCodec(provider, host_of(hostname(served_by, options)), cache_key=cache_key, cache=cache)
         super().__init__(model, served_by, codec, **options)
+        if takes_turns(codec.host, model):
+            self._thinking = RefusedThinking(served_by.dialect, self.name, model, frozenset({"order"}))
 
     def _check(self, reply: ModelReply) -> None:
         """Raises `BadRequest` for a reply that calls a custom tool, which the caller was to carry out."""

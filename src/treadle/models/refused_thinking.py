@@ -24,18 +24,20 @@ from msgspec.structs import replace
 from treadle.context.shown import told_of
 from treadle.kernel.messages import AssistantMessage, AssistantPart, Json, Message, Opaque, Text, Thinking
 from treadle.models.anthropic_thinking import adaptive, thinking_fields
-from treadle.models.errors import BadRequest
+from treadle.models.errors import ModelError
 from treadle.models.port import ModelRequest
-from treadle.models.refused_wishes import RefusedWishes
+from treadle.models.refused_wishes import RefusedWishes, Wish
 
 BETA: Final = "thinking-binding-controls-2026-08-01"
 DROP: Final[Json] = {"prefix_mismatch_behavior": "drop_block"}
-# Anthropic; Google; OpenAI, of what is sealed, and of what stands alone, with and without.
+# Anthropic; Google; OpenAI, of what is sealed, and of what stands alone, with and without; a gateway before it, which
+# leaves out what is sealed.
 REFUSED: Final = re.compile(
     r"invalid\W{1,4}signature\W{1,4}in\W{1,4}(?:redacted_)?thinking"
     r"|(?:corrupted|invalid) thought[ _]?signature|thought[ _]?signature is not valid"
     r"|encrypted content\b.{0,400}\bcould not be (?:verified|decrypted)"
-    r"|'reasoning' was provided without its required following item|provided without its required 'reasoning' item",
+    r"|'reasoning' was provided without its required following item|provided without its required 'reasoning' item"
+    r"|Item with id 'rs_[^']{1,100}' not found",
     re.IGNORECASE | re.DOTALL,
 )
 WANTED: Final = re.compile(r"must start with a thinking block", re.IGNORECASE)
@@ -63,9 +65,10 @@ class RefusedThinking:
         dialect: what the model speaks.
         name: the model, for the log.
         model: its name at the provider.
+        refused: the wishes that it is known to refuse.
     """
 
-    def __init__(self, dialect: str, name: str, model: str) -> None:
+    def __init__(self, dialect: str, name: str, model: str, refused: frozenset[Wish] = frozenset()) -> None:
         self._dialect = dialect
         self._name = name
         self._model = model
@@ -74,14 +77,14 @@ class RefusedThinking:
         self._left_out: dict[int, None] = {}
         # A budget is not among what is reckoned with for a reply without thinking.
         lengthened = dialect == "anthropic" and not adaptive(model)
-        self._wishes = RefusedWishes(name, None if lengthened else "low")
+        self._wishes = RefusedWishes(name, None if lengthened else "low", refused)
 
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers of requests as they are sent now."""
         return {"anthropic-beta": BETA} if self._asks and self._dialect == "anthropic" else {}
 
-    def ways(self, request: ModelRequest) -> Generator[ModelRequest, BadRequest, None]:
+    def ways(self, request: ModelRequest) -> Generator[ModelRequest, ModelError, None]:
         """What to send for `request`, and what in its place for each refusal that is sent in, while there is any."""
         wishes = self._wishes.ways(request)
         asked = next(wishes)
@@ -92,7 +95,7 @@ class RefusedThinking:
             except StopIteration:
                 return
 
-    def _thoughts(self, request: ModelRequest) -> Generator[ModelRequest, BadRequest, BadRequest]:
+    def _thoughts(self, request: ModelRequest) -> Generator[ModelRequest, ModelError, ModelError]:
         """What to send with less and less of what was thought earlier; returns the refusal that this does not help.
 
         First as it is; then with the wish that the provider drop from what has changed on, which it is asked for in
@@ -209,6 +212,6 @@ def _key(part: Thinking) -> int:
     return hash((part.id, part.signature, part.data, part.text))
 
 
-def _refused(refusal: BadRequest) -> bool:
+def _refused(refusal: ModelError) -> bool:
     words = str(refusal)
     return bool(REFUSED.search(words) or BOUND.search(words))

@@ -23,9 +23,9 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from treadle.kernel.messages import AssistantMessage, Content, Message, Text, Thinking, ToolMessage, UserMessage
-from treadle.models.errors import BadRequest
-from treadle.models.hosts import BRIDGE
+from treadle.kernel.messages import AssistantMessage, Message, Thinking
+from treadle.models.errors import BadRequest, ModelError, Overloaded
+from treadle.models.order import Order
 from treadle.models.port import ModelRequest
 
 # Providers say it in many words, which name the choice all of them.
@@ -47,7 +47,6 @@ UNORDERED: Final = re.compile(
 UNTHOUGHT: Final = re.compile(r"reasoning_content\b.{0,60}(?:must be passed back|is missing)", re.IGNORECASE)
 ECHO: Final = "reasoning_content"
 SILENCE: Final = ("none", 0)
-BETWEEN: Final = AssistantMessage((Text(BRIDGE),))
 
 Wish: TypeAlias = Literal["silence", "order", "no echo"] | tuple[str, str | int | None]
 
@@ -60,12 +59,16 @@ class RefusedWishes:
     Args:
         name: the model, for the log.
         little: how it is asked to think little; None if not at all, as where that would lengthen its reply.
+        refused: what it is known to refuse.
     """
 
-    def __init__(self, name: str, little: Literal["low"] | None = "low") -> None:
+    def __init__(
+        self, name: str, little: Literal["low"] | None = "low", refused: frozenset[Wish] = frozenset()
+    ) -> None:
         self._name = name
         self._little = little
-        self._refused: frozenset[Wish] = frozenset()
+        self._refused = refused
+        self._order = Order()
 
     def granted(self, request: ModelRequest) -> ModelRequest:
         """`request` without the wishes that are known to be refused."""
@@ -76,13 +79,13 @@ class RefusedWishes:
             request = replace(request, usual=replace(usual, tool_choice="auto"))
         if _choice(request.tool_choice, request) in self._refused:
             request = replace(request, tool_choice="auto")
-        if "order" in self._refused and (messages := _ordered(request.messages)) is not None:
+        if "order" in self._refused and (messages := self._order.of(request.run_id, request.messages)) is not None:
             request = replace(request, messages=messages, passing=0)
         if "no echo" in self._refused and (messages := _echoed(request.messages)) is not None:
             request = replace(request, messages=messages)
         return request
 
-    def ways(self, request: ModelRequest) -> Generator[ModelRequest, BadRequest, None]:
+    def ways(self, request: ModelRequest) -> Generator[ModelRequest, ModelError, None]:
         """What to send for `request`; and what in its place, for the refusal that is sent in, as long as there is any.
 
         What its model will not do is not asked for again. Words that name a wish may be of something else, which may
@@ -103,6 +106,17 @@ class RefusedWishes:
                 break
             log.warning("%s %s", self._name, what, extra={"run_id": request.run_id, "model": self._name})
         self._refused -= found
+
+
+def may_be_answered(error: ModelError) -> bool:
+    """Whether a call that failed with `error` may do with another request in its place.
+
+    Not a reply that is refused, whose words stand in the error, and which is paid for. llama.cpp says with status 500
+    that the model's template refuses the order of a history.
+    """
+    if isinstance(error, Overloaded):
+        return UNORDERED.search(str(error)) is not None
+    return isinstance(error, BadRequest) and not error.retryable
 
 
 def _told(request: ModelRequest, words: str) -> tuple[Wish | None, str]:
@@ -135,22 +149,6 @@ def _kind(choice: str) -> str:
     return choice if choice in ("auto", "none") else "a call"
 
 
-def _ordered(messages: Sequence[Message]) -> Sequence[Message] | None:
-    """`messages` in which the user speaks after the model alone, and once; None where that is so already."""
-    found: list[Message] = []
-    changed = False
-    for message in messages:
-        last = found[-1] if found else None
-        if isinstance(message, UserMessage) and isinstance(last, (UserMessage, ToolMessage)):
-            changed = True
-            if isinstance(last, UserMessage):
-                found[-1] = replace(last, content=_both(last.content, message.content))
-                continue
-            found.append(BETWEEN)
-        found.append(message)
-    return found if changed else None
-
-
 def _echoed(messages: Sequence[Message]) -> Sequence[Message] | None:
     """`messages` in which each of the model's has its thinking in that field, or a blank; None where all have."""
     found: list[Message] = []
@@ -162,10 +160,3 @@ def _echoed(messages: Sequence[Message]) -> Sequence[Message] | None:
                 message = AssistantMessage((echo, *message.content))
         found.append(message)
     return None if all(one is other for one, other in zip(found, messages, strict=True)) else found
-
-
-def _both(first: str | tuple[Content, ...], second: str | tuple[Content, ...]) -> str | tuple[Content, ...]:
-    if isinstance(first, str) and isinstance(second, str):
-        return f"{first}\n\n{second}"
-    parts = [(Text(one),) if isinstance(one, str) else one for one in (first, second)]
-    return (*parts[0], *parts[1])
