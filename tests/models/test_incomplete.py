@@ -7,7 +7,14 @@ import pytest
 
 from treadle import Agent, tool
 from treadle.kernel.messages import Usage
-from treadle.models import AnthropicModel, FallbackModel, OpenAIChatModel, OpenAIResponsesModel, Price
+from treadle.models import (
+    AnthropicModel,
+    FallbackModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    Price,
+    UnfinishedReply,
+)
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -174,3 +181,36 @@ async def test_another_model_is_asked_where_one_does_not_say_that_its_reply_is_w
     result = await Agent(FallbackModel([chat(server, streaming=False), ScriptedModel(["Whole."])])).run("go")
     assert result.text == "Whole."
     assert result.usage.input_tokens >= 7
+
+
+LOST = {"content": "I'll pay it first."}
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_reply_that_says_that_it_calls_a_tool_and_calls_none_is_asked_for_again(serve, streamed):
+    """Regression: what stood before a call that its server had lost ended the run, as its answer."""
+    paid = []
+    made = chunks if streamed else completion
+    server = serve(answering(*[made("tool_calls", LOST)] * 2, made("stop", {"content": "Done."}), streamed=streamed))
+    model = chat(server, streaming=streamed)
+    lost = await Agent(model, tools=[paying(paid)], retries=0).run("pay A")
+    assert (type(lost.error), lost.finished) == (UnfinishedReply, False)
+    assert (lost.usage, paid) == (Usage(7, 2), [])
+    result = await Agent(model, tools=[paying(paid)]).run("pay A")
+    assert (result.text, result.usage) == ("Done.", Usage(14, 4))
+
+
+async def test_a_reply_of_claudes_that_lacks_its_call_is_asked_for_again(serve):
+    body = {"type": "message", "id": "m", "content": [], "stop_reason": "tool_use"}
+    whole = {"type": "message", "id": "m", "content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn"}
+    told = {"usage": {"input_tokens": 7, "output_tokens": 2}}
+    server = serve(answering(body | told, whole | told))
+    assert (await Agent(claude(server, streaming=False), tools=[paying([])]).run("pay A")).text == "Done."
+
+
+@pytest.mark.parametrize("choice", ["no tools", "none"])
+async def test_where_no_tool_may_be_called_a_word_of_calls_is_none(serve, choice):
+    server = serve(answering(completion("tool_calls", {"content": "Done."})))
+    model = chat(server, streaming=False)
+    agent = Agent(model) if choice == "no tools" else Agent(model, tools=[paying([])], tool_choice="none")
+    assert (await agent.run("pay A")).text == "Done."

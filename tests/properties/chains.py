@@ -89,7 +89,9 @@ class _Chunks:
         for call in calls[self.calls + 1 :]:
             self.calls += 1
             yield self._call(call.name, call.arguments, call.id)
-        metadata = {"stop_reason": WORDS.get(reply.finish, reply.finish), "model_name": self.model}
+        # Who says that it ends with calls has some.
+        finish = "stop" if reply.finish == "tool_calls" and not reply.message.calls else reply.finish
+        metadata = {"stop_reason": WORDS.get(finish, finish), "model_name": self.model}
         yield AIMessageChunk(content="", response_metadata=metadata, usage_metadata=_counts(reply.usage, self.counted))
 
 

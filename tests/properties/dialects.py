@@ -387,7 +387,9 @@ class Heard:
             written += self.writer.start(call.id, call.name)
             written += self.writer.piece(call.arguments) if call.arguments else []
             written += self.writer.end()
-        return [*written, *self.writer.finish(reply.finish, reply.usage)]
+        # Who says that it ends with calls has some.
+        finish = "stop" if reply.finish == "tool_calls" and not calls else reply.finish
+        return [*written, *self.writer.finish(finish, reply.usage)]
 
     async def aclose(self) -> None:
         await self.events.aclose()  # type: ignore[attr-defined]

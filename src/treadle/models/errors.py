@@ -131,9 +131,9 @@ class ReplyTooLong(ModelError):
 
 
 class UnfinishedReply(ProtocolError):
-    """A reply that ended with a word that nobody knows to mean that it is whole: nothing of it is used or carried out.
+    """A reply that ended with a word that nobody knows to mean that it is whole, or with calls that are not there.
 
-    It was paid for all the same, and is counted.
+    Nothing of it is used or carried out. It was paid for all the same, and is counted.
     """
 
     kind = "unfinished_reply"

@@ -41,6 +41,7 @@ from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import Provider
 from treadle.models.refused_thinking import RefusedThinking
 from treadle.models.refused_wishes import may_be_answered
+from treadle.models.sound import check_calls, reported_of
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated, named_terms, searched
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole
@@ -186,7 +187,14 @@ class HttpModel:
                 check_beside(reply.received, heard)
                 for event in events:
                     if isinstance(event, ModelReply):
-                        self._check(event)
+                        try:
+                            self._check(event)
+                            check_calls(event, request)
+                        except ModelError:
+                            # It is whole, and so is what it says that it took.
+                            counted = decoder.reported
+                            yield self._counted(reported_of(event), settings)
+                            raise
                         event = self._hidden.in_reply(self._billed(event, settings), request_id(reply.headers))
                     yield event
                 if fault is not None:

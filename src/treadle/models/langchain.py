@@ -37,6 +37,7 @@ from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.price import Price
 from treadle.models.price_table import PriceTable, own_price
 from treadle.models.profile import ModelProfile, OutputMode, profile_with_window
+from treadle.models.sound import check_calls, reported_of
 from treadle.models.terms import Terms, asked_terms, named_terms
 from treadle.models.tool_schema import as_taken
 
@@ -184,6 +185,11 @@ class LangChainModel:
                     for event in reading.feed(chunk):
                         yield event
             completed, reply = reading.close()
+            try:
+                check_calls(reply, request)
+            except ModelError:
+                yield reported_of(reply)
+                raise
             # Who has said once why a reply ended says it of each that did.
             self._tells_end = self._tells_end or bool(reply.finish_detail)
         except (ModelError, Misuse):
