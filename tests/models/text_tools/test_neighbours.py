@@ -348,14 +348,17 @@ def test_what_gpt_oss_thinks_and_says_in_channels_is_no_answer_as_it_stands(prot
         (thinks.format("Hm."), "Hm."), (thinks.format("Hm.") + thinks.format("Well, <|x|>."), "Hm.Well, <|x|>."),
         ("", ""), (begins, "Hm.I look."), (unclosed, "Hm."),
     ):  # fmt: skip
-        for last in (says, f"{says}<|return|>", f"{says}<|end|>\n", says.replace("final", "final json"), call):
+        # What a server lets it write after a call it has made up.
+        made_up = f"{call}<|start|>functions.search to=assistant<|message|>4<|end|><|start|>assistant{says}"
+        calls = (call, made_up, f"{call} Done.")
+        for last in (says, f"{says}<|return|>", f"{says}<|end|>\n", says.replace("final", "final json"), *calls):
             text = before + last
             for pieces in ([text], list(text)):
                 message = protocols.events(text, format, pieces)[-1].message
                 thought = [part.text for part in message.content if isinstance(part, Thinking)]
                 assert thought == ([thoughts] if thoughts else [])
                 assert (message.text, [call.name for call in message.calls]) == (
-                    ("", ["search"]) if last is call else ("It is 4.", [])
+                    ("", ["search"]) if last in calls else ("It is 4.", [])
                 )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from treadle.models.text_tools import loose, pairs
 from treadle.models.text_tools.attempt import arguments_from
-from treadle.models.text_tools.pieces import MEANT, Call, Fault, Offer, Piece, unsure
+from treadle.models.text_tools.pieces import MEANT, Call, Cut, Fault, Offer, Piece, unsure
 from treadle.models.text_tools.places import after
 
 Found = tuple[list[Piece], int]
@@ -60,6 +60,8 @@ _WORD: Final = re.compile(_NAME)
 _FENCE: Final = re.compile(r"`{3,}+\w*+\s*+")
 _FENCE_END: Final = re.compile(r"\s*+`{3,}+[ \t]*+(?=\n|\Z)")
 _END: Final = re.compile(r"(?>(?:[\s`]|<\|\w{1,40}+\|>)*)\Z")
+_OVER: Final = re.compile(r"\s*+<\|call\|>")
+"""What ends a call of gpt-oss's, and its turn: what follows is made up."""
 
 
 def calls_by_key(json: str, offer: Offer) -> list[Piece] | None:
@@ -214,12 +216,15 @@ def _before_object(text: str, before: re.Match[str], offer: Offer) -> Found | No
     if name is None or end < 0:
         return None
     rest = _END.match(text, end)
-    if rest is None:
+    over = before.re is _HARMONY and _OVER.match(text, end) is not None
+    if rest is None and not over:
         return None
     made = _of_object(name, text[before.end() : end], text[before.start() : end], offer)
     if made is not None and before.re is _HEADED:
         made = unsure(made, text[before.start() : end])
-    return None if made is None else ([made], len(text))
+    if made is None:
+        return None
+    return ([made] if rest is not None else [made, Cut()]), len(text)
 
 
 def _is_wrapper(text: str, at: int) -> bool:
