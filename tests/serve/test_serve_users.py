@@ -163,6 +163,10 @@ async def test_runs_below_are_those_of_the_run_at_the_top():
         below = below["id"] if isinstance(below, dict) else below
         assert (await client.get(f"/api/runs/{below}", **as_("ada"))).status_code == 200
         assert (await client.get(f"/api/runs/{below}/stream", **as_("bob"))).status_code == 404
+        for what in ("cancel", "pause", "resume"):
+            # Regression: to cancel it was said to be a request that is wrong.
+            refused = await client.post(f"/api/runs/{below}/{what}", json={}, **as_("ada"))
+            assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "conflict"), (what, refused.text)
         (pending,) = waiting["pending"]
         assert pending["run"] == below
         answer = await client.post(f"/api/runs/{run_id}/decisions", json=decision(pending), **as_("bob"))
@@ -170,6 +174,7 @@ async def test_runs_below_are_those_of_the_run_at_the_top():
         assert (await client.post(f"/api/runs/{run_id}/decisions", json=decision(pending), **as_("ada"))).is_success
         await ended(client, "ada", run_id, "finished")
         assert paid == [("Ann", 5)]
+        assert (await client.post(f"/api/runs/{below}/cancel", json={}, **as_("ada"))).json()["status"] == "finished"
         # Who decided stands in the run whose call it was, too.
         for one in (run_id, below):
             events = await journal.read(one)

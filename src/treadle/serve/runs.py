@@ -218,6 +218,8 @@ class Runs:
     async def cancel(self, user: User, run_id: str) -> None:
         """Ends a run as cancelled, whoever drives it; one that has finished stays as it is."""
         whose = await self._owners.decided_on(user, run_id)
+        if whose.top != run_id and not isinstance((await kept(self.journal.read(run_id)))[-1], RunFinished):
+            raise _part_of(whose, run_id, "Cancel that one.")
         driven = self.live.driven.get(run_id)
         stop = stopped("cancelled", f"by {user.name}")
         if driven is not None:
@@ -309,9 +311,7 @@ class Runs:
         for looks_left in reversed(range(_LOOKS)):
             last = (await kept(self.journal.read(whose.top)))[-1]
             if whose.top != run_id and not isinstance(last, RunFinished):
-                raise Refused(
-                    "conflict", f"run {run_id} works for run {whose.top}, which has not ended", "Delete that one."
-                )
+                raise _part_of(whose, run_id, "Delete that one.")
             await self.live.settled(whose.top)
             if not isinstance(last, RunFinished | RunPaused):
                 await self._ended(user, whose)
@@ -349,6 +349,10 @@ class Runs:
         agent = self.carrying.agent_of(whose)
         deps = await self.carrying.deps_of(whose.owner)
         return await kept(agent.replay(run_id, deps=deps, recorded_limits=True))
+
+
+def _part_of(whose: Whose, run_id: str, advice: str) -> Refused:
+    return Refused("conflict", f"run {run_id} works for run {whose.top}, and goes on or ends with it", advice)
 
 
 def _bounded(user: User, asked: Limits | None, most: Limits) -> Limits | None:
