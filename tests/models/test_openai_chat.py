@@ -449,6 +449,13 @@ def test_what_only_another_provider_understands_is_left_out() -> None:
     assert sent == {"role": "assistant", "content": "yes"}
 
 
+@pytest.mark.parametrize("host", ["api.mistral.ai", "api.moonshot.ai", "api.openai.com"])
+def test_what_another_model_only_thought_is_no_message_without_content(host: str) -> None:
+    """Regression: Mistral and Kimi refused each request from then on, though the model was asked for an answer."""
+    (sent,) = encoded(AssistantMessage((Thinking("Hm.", signature="s"),)), host=host)["messages"]
+    assert sent["content"] == "(no content)"
+
+
 def test_half_a_character_does_not_break_the_request() -> None:
     assert encoded(UserMessage("a\ud83d"))["messages"] == [{"role": "user", "content": "a?"}]
 

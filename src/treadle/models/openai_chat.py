@@ -50,6 +50,8 @@ from treadle.models.told_cost import TELLING
 from treadle.models.tool_schema import as_taken
 
 AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+NOTHING: Final = "(no content)"
+"""Stands for a message of the model's that says nothing: Mistral and Kimi refuse a history with an empty one."""
 LONGEST_NAME: Final = 64
 LONGEST_ID: Final = 40
 """The most characters of a call's id that OpenAI takes here; others take more, and nobody less but Mistral."""
@@ -205,7 +207,7 @@ class ChatCodec:
         if isinstance(encoded["content"], list):
             encoded["content"] += [{"type": "text", "text": text}] if text else []
         elif text or not calls:
-            encoded["content"] = text
+            encoded["content"] = text or NOTHING
         if calls:
             beside = kept.get("calls", {})
             encoded["tool_calls"] = [call | self._known(beside.get(call_id, {})) for call_id, call in calls]
