@@ -416,3 +416,14 @@ def test_a_proxy_that_cannot_be_used_is_told_by_what_to_do(monkeypatch, proxy, t
         Agent("ollama:qwen3").run_sync("Hello.")
     assert told in str(raised.value)
     assert "hidden" not in str(raised.value)
+
+
+async def test_a_proxy_that_is_not_there_is_told_of(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: the provider alone was named, which answers whoever asks it without the proxy."""
+    server, gone = serve(tell), serve(tell)
+    gone.close()
+    for name in ("NO_PROXY", "no_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", gone.url.replace("//", "//me:hidden@").removesuffix("/v1"))
+    error = await error_of(model(server.url), ConnectionFailed, "by way of the proxy that HTTP_PROXY")
+    assert "hidden" not in str(error)

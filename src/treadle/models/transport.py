@@ -296,9 +296,11 @@ def translated(base_url: str) -> Iterator[None]:
             raise ConnectionFailed(f"{base_url} closed the connection before its reply was whole") from problem
         raise ProtocolError(f"{base_url} does not answer in HTTP: {problem}") from problem
     except httpx2.ConnectTimeout as problem:
-        raise ConnectionFailed(f"{base_url} did not accept a connection within {CONNECT_SECONDS:g} s") from problem
+        how = f"did not accept a connection within {CONNECT_SECONDS:g} s"
+        raise ConnectionFailed(f"{base_url} {how}{_by_proxy(base_url)}") from problem
     except (httpx2.ConnectError, httpx2.ProxyError, httpx2.UnsupportedProtocol) as problem:
-        raise ConnectionFailed(f"cannot connect to {base_url}: {problem or _cause(problem)}") from problem
+        told = f"cannot connect to {base_url}{_by_proxy(base_url)}: {problem or _cause(problem)}"
+        raise ConnectionFailed(told) from problem
     except (httpx2.TransportError, OSError) as problem:
         raise ConnectionFailed(
             f"the connection to {base_url} broke: {str(problem) or _cause(problem) or type(problem).__name__}"
@@ -338,6 +340,16 @@ def _of_proxy(error: Exception) -> Misuse:
     if isinstance(error, ImportError):
         return Misuse(f"{named} speaks SOCKS, which needs socksio: pip install socksio. Or name one that speaks HTTP.")
     return Misuse(f"{named} cannot be used: its address begins with http://, https:// or socks5://.")
+
+
+def _by_proxy(base_url: str) -> str:
+    """What an error adds where a proxy stands between: it may be what is not there. Its address may hold a password."""
+    from urllib.request import getproxies, proxy_bypass
+
+    address, named = urlsplit(base_url), getproxies()
+    if not (named.get(address.scheme) or named.get("all")) or proxy_bypass(address.hostname or ""):
+        return ""
+    return f" by way of the proxy that {address.scheme.upper()}_PROXY, ALL_PROXY or the system's settings name"
 
 
 async def _closing(client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
