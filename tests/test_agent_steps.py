@@ -18,7 +18,7 @@ from treadle import (
 from treadle.kernel.events import (
     StepPrepared,
 )
-from treadle.kernel.messages import AssistantMessage, SystemMessage, ToolCall, UserMessage
+from treadle.kernel.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from treadle.testing import ScriptedModel
 
 
@@ -104,6 +104,18 @@ def test_messages_that_prepare_step_chose_are_completed():
     orphaned = [UserMessage("q"), AssistantMessage((ToolCall("x", "multiply", "{}"),)), UserMessage("and?")]
     _, model = prepared(lambda context: StepSettings(messages=orphaned), turns=["done"])
     assert [message.role for message in model.requests[0].messages] == ["system", "user", "assistant", "tool", "user"]
+
+
+def test_examples_before_a_step_take_no_ids_of_the_history():
+    """No provider takes two calls under one id, as examples that were copied from a run have."""
+    first, call = "call_0_0", AssistantMessage((ToolCall("call_0_0", "multiply", '{"a": 3, "b": 3}'),))
+    example = [UserMessage("e"), call, ToolMessage(first, "multiply", "9")]
+    _, model = prepared(lambda context: StepSettings(messages=[*example, *example, *context.messages]))
+    sent = model.requests[1].messages
+    calls = [call.id for message in sent if isinstance(message, AssistantMessage) for call in message.calls]
+    answers = [(message.call_id, message.text) for message in sent if isinstance(message, ToolMessage)]
+    assert len(set(calls)) == 3
+    assert answers == list(zip(calls, ["9", "9", "1"], strict=True))
 
 
 def test_the_closing_note_is_in_messages_that_prepare_step_chose():

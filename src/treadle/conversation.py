@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
-from treadle.context.completed import completed, distinct_ids
+from treadle.context.completed import completed
+from treadle.context.ids_apart import apart, with_ids_apart
 from treadle.context.storable import storable, storable_text
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import (
@@ -121,7 +121,7 @@ class Conversation(Misnamed):
                 f"each call of a message has an id of its own, by which its result is added; these have "
                 f"{', '.join(repr(call.id) for call in made)}"
             )
-        sound = _apart(message, self._ids)
+        sound = apart(message, self._ids)
         self._messages.append(sound)
         self._open = dict(zip(opened, sound.calls, strict=True))
 
@@ -249,7 +249,7 @@ class Conversation(Misnamed):
             known is not None
             and not left
             # It may have begun where ids of calls came twice, which a conversation tells apart.
-            and _with_ids_apart(known[: len(here)]) not in (here, here if kept is None else list(kept))
+            and with_ids_apart(known[: len(here)]) not in (here, here if kept is None else list(kept))
         ):
             raise Misuse(
                 "more was said in this conversation than the run has, and would be lost, or the run went on without "
@@ -284,36 +284,12 @@ def _said(messages: Iterable[Message]) -> list[Message]:
         msgspec.json.decode(msgspec.json.encode(said), type=list[Message])
     except msgspec.ValidationError as error:
         raise Misuse(f"a message holds what no message may, and could not be loaded again: {error}") from error
-    return _with_ids_apart(completed(said))
+    return with_ids_apart(completed(said))
 
 
 def _ids_in(messages: Iterable[Message]) -> set[str]:
     """The ids of the calls in `messages`."""
     return {call.id for message in messages if isinstance(message, AssistantMessage) for call in message.calls}
-
-
-def _apart(message: AssistantMessage, used: set[str]) -> AssistantMessage:
-    """`message` with calls whose ids are not in `used`, to which they are added."""
-    sound = message if used.isdisjoint(call.id for call in message.calls) else distinct_ids(message, used)
-    used.update(call.id for call in sound.calls)
-    return sound
-
-
-def _with_ids_apart(messages: Iterable[Message]) -> list[Message]:
-    """Valid `messages`, each call with an id that none before it has, and its result with it."""
-    out: list[Message] = []
-    used: set[str] = set()
-    ids: dict[str, str] = {}
-    for message in messages:
-        if isinstance(message, AssistantMessage) and message.calls:
-            sound = _apart(message, used)
-            ids = {asked.id: call.id for asked, call in zip(message.calls, sound.calls, strict=True)}
-            out.append(sound)
-        elif isinstance(message, ToolMessage) and ids[message.call_id] != message.call_id:
-            out.append(replace(message, call_id=ids[message.call_id]))
-        else:
-            out.append(message)
-    return out
 
 
 def _content(where: str, content: object, *, may_be_empty: bool) -> str | tuple[Content, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from treadle.context.completed import completed
+from treadle.context.ids_apart import with_ids_apart
 from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
 
@@ -24,7 +25,7 @@ def rejoined(
                 out.append(asking)
                 called |= {call.id for call in asking.calls}
         out.append(message)
-    return with_an_end(completed(out), history, asked)
+    return with_an_end(with_ids_apart(completed(out)), history, asked)
 
 
 def with_an_end(made: list[Message], history: Sequence[Message], asked: Collection[UserMessage] = ()) -> list[Message]:

@@ -1,12 +1,13 @@
 """Completed: a history as others gave it, made valid: every tool call answered exactly once, no two with one id."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from treadle.context.ids_apart import distinct_ids
 from treadle.kernel.calls import told
 from treadle.kernel.history import have_distinct_ids
-from treadle.kernel.messages import AssistantMessage, AssistantPart, Message, SystemMessage, ToolCall, ToolMessage
+from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage
 
 NO_RESULT = told("No result was recorded for this call: it may or may not have been made.", executed="unknown")
 
@@ -46,24 +47,3 @@ def _result(messages: Sequence[Message], start: int, call: ToolCall, taken: set[
         if isinstance(message, AssistantMessage) and any(other.id == call.id for other in message.calls):
             break
     return ToolMessage(call.id, call.name, NO_RESULT, is_error=True)
-
-
-def distinct_ids(message: AssistantMessage, used: Set[str] = frozenset()) -> AssistantMessage:
-    """`message` with an id for every call that is not in `used` and differs from the others'.
-
-    Some servers leave ids out, repeat them, or begin to count anew in each reply.
-    """
-    taken = {call.id for call in message.calls} | used
-    seen: set[str] = set(used)
-    parts: list[AssistantPart] = []
-    for i, part in enumerate(message.content):
-        if isinstance(part, ToolCall):
-            if not part.id or part.id in seen:
-                name = f"{part.id or 'call'}_{i}"
-                while name in taken:
-                    name += "_"
-                part = replace(part, id=name)
-                taken.add(name)
-            seen.add(part.id)
-        parts.append(part)
-    return AssistantMessage(tuple(parts))

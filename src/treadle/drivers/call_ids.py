@@ -1,6 +1,6 @@
 """Call ids: every call of a run has one of its own, whatever its model says."""
 
-from treadle.context.completed import distinct_ids
+from treadle.context.ids_apart import distinct_ids
 from treadle.kernel.history import have_distinct_ids
 from treadle.kernel.messages import AssistantMessage
 from treadle.kernel.state import RunState

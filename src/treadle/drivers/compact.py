@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from treadle.context.chosen import with_an_end
 from treadle.context.completed import completed
 from treadle.context.frames import ACTIVATE
+from treadle.context.ids_apart import with_ids_apart
 from treadle.context.policies import (
     DEFAULT,
     ClearToolResults,
@@ -189,7 +190,8 @@ class Made(Struct, frozen=True):
 def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
     """Records an edit as what differs, from the first message that does to the last; False if nothing does."""
     name = type(policy).__name__
-    before, after = made.messages, with_an_end(completed(edit.messages), made.messages, run.state.pinned)
+    before, sound = made.messages, with_ids_apart(completed(edit.messages))
+    after = with_an_end(sound, before, run.state.pinned)
     start, most = 0, min(len(before), len(after))
     while start < most and (before[start] is after[start] or before[start] == after[start]):
         start += 1
