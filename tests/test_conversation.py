@@ -1,8 +1,10 @@
 """Conversations: what outlives a run, always valid, saved and loaded whole."""
 
 import asyncio
+import copy
 import json
 import os
+import pickle
 import stat
 import sys
 import tempfile
@@ -423,3 +425,25 @@ def test_what_is_no_file_is_not_replaced_by_a_conversation(tmp_path):
             Conversation([UserMessage("hello")]).save(tmp_path / name)
     assert (tmp_path / "pipe").is_fifo()
     assert (tmp_path / "link").is_symlink()
+
+
+COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda one: pickle.loads(pickle.dumps(one))}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES.keys())
+def test_what_is_added_to_a_copy_is_not_in_the_conversation(said, copied):
+    """A shallow copy had the list of the other, so that two people saw each other's words."""
+    before = said.messages
+    other = copied(said)
+    other.add_user("Mine alone.")
+    assert (said.messages, other.messages[:-1]) == (before, before)
+    assert said.name == other.name
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES.keys())
+def test_a_copy_of_a_conversation_in_use_is_free(said, copied):
+    """No run would ever have given it back: each was refused as if another were under way."""
+    copies = []
+    model = ScriptedModel(lambda request: copies.append(copied(said)) or "Yes.")
+    Agent(model).run_sync("Go on.", conversation=said)
+    assert Agent(ScriptedModel(["Well."])).run_sync("And?", conversation=copies[0]).text == "Well."

@@ -80,6 +80,11 @@ class Conversation(Misnamed):
         """What has been said, oldest first; tool calls without a result are answered by a note that there is none."""
         return tuple(completed(self._messages))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy has: the name, lists of its own, and no run that would give it back."""
+        own = {"_messages": [*self._messages], "_ids": {*self._ids}, "_open": {**self._open}, "_in_use": False}
+        return {**self.__dict__, "_name": self.name, **own}
+
     def __len__(self) -> int:
         """How many messages `messages` has."""
         return len(self.messages)
