@@ -74,7 +74,9 @@ def answering(json: str, mode: OutputMode, output: Any, **options: Any) -> Agent
         (Optional[T], "nobody has said what T is"),  # noqa: UP045
         ("Colour", "it was given 'Colour': give the type itself, not its name"),
         (ForwardRef("Colour"), "give the type itself, not its name"),
-        (list["Nobody"], "in which a name is not known: write the type itself there"),  # type: ignore[name-defined]  # noqa: F821
+        # A name that modules of this package have was taken for theirs: any object at all was an answer.
+        (dict[str, "Json"], "in which 'Json' is not known: write the type itself there"),  # type: ignore[name-defined]  # noqa: F821
+        (list["Nobody"], "in which 'Nobody' is not known: write the type itself there"),  # type: ignore[name-defined]  # noqa: F821
         (5, "it was given 5; a Pydantic model, a dataclass, a TypedDict, or a type made of these"),
         (Bare, "test_answers_of_odd_types.Bare'>; a Pydantic model, a dataclass, a TypedDict"),
         (list[Bare], "test_answers_of_odd_types.Bare'> in it is none; a Pydantic model"),

@@ -3,9 +3,10 @@
 import dataclasses
 import enum
 import functools
+import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Final, Literal, Optional, Union
 
 import pytest
 from pydantic import BaseModel, Field
@@ -329,6 +330,19 @@ def positional(a: int, /) -> None: ...
 def unresolved(a: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
 
+Json = Union[dict[str, "Json"], list["Json"], int, None]  # noqa: UP007
+Ended = TypeAliasType("Ended", "dict[str, Ended] | list[Ended] | int | None")
+
+
+def endless(a: Json) -> None: ...
+
+
+def ended(a: Ended) -> None: ...
+
+
+def final(a: Final[int]) -> None: ...  # type: ignore[valid-type]
+
+
 def opaque(a: Shop) -> None: ...
 
 
@@ -359,6 +373,8 @@ def called_back(n: int, it: Callable[[], int]) -> None: ...
         (keywords, r"\*\*items"),
         (positional, "positional-only"),
         (unresolved, "'a' cannot be resolved"),
+        (endless, """the type of 'a' is made of 'Json', and that of itself; write `Json = TypeAliasType"""),
+        (final, "the type of 'a' cannot be filled from JSON: .*Final"),
         (opaque, r"the type of 'a' cannot be filled from JSON: .* for <class '.*Shop'>\. A model writes .*Injected"),
         (called_back, "the type of 'it' has no JSON Schema"),
         (untold, "the type of 'a' has no JSON Schema: .*object"),
@@ -374,6 +390,12 @@ def called_back(n: int, it: Callable[[], int]) -> None: ...
 def test_what_cannot_be_a_tool_is_refused_with_advice(function: Any, words: str) -> None:
     with pytest.raises(BadTool, match=words):
         tool(function)
+
+
+def test_a_type_that_is_made_of_itself_is_read_to_its_end() -> None:
+    """The third level of a plain union called `Json` was taken for a type of this package's that has the name."""
+    value = {"a": [1, {"b": [None, {"c": {}}]}]}
+    assert tool(ended).validate(json.dumps({"a": value})) == {"a": value}
 
 
 def test_refusal_names_file_and_line() -> None:

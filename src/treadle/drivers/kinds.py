@@ -4,6 +4,7 @@ What Pydantic says of a type that it cannot read is meant for whoever writes one
 takes without a word. Neighbours: `treadle.drivers.output`, which asks for answers and reads them.
 """
 
+import builtins
 import re
 from collections.abc import Iterator
 from enum import Enum
@@ -14,9 +15,13 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
 from treadle.tools.arguments import schema_of
 from treadle.tools.errors import describe_exception
+from treadle.tools.signature import unknown_names
 
 _NOT_READ: Final = re.compile(r"Unable to generate pydantic-core schema for (.+?)\. Set ", re.DOTALL)
 _WOULD_DO: Final = "a Pydantic model, a dataclass, a TypedDict, or a type made of these and of JSON's own, would do"
+_WRITE_IT: Final = (
+    "write the type itself there; one that is made of itself is a model, or a TypeAliasType (typing_extensions)"
+)
 _NO_JSON: Final = frozenset({"is-instance", "is-subclass", "callable"})
 """What Pydantic checks without reading it from JSON."""
 
@@ -61,6 +66,8 @@ def _why_not(kind: Any) -> str:
         return ", which has no fields: give a class of your own that is made from it"
     if isinstance(kind, type) and issubclass(kind, Enum) and not list(kind):
         return ", which has no values: give a class of your own that is made from it"
+    if unknown := [name for name in unknown_names(kind) if not hasattr(builtins, name)]:
+        return f", in which {unknown[0]!r} is not known: {_WRITE_IT}"
     if open_ones := [*dict.fromkeys(_variables(kind))]:
         names = ", ".join(str(one.__name__) for one in open_ones)
         return f", and nobody has said what {names} is: a type variable stands for a type; give that"
@@ -88,4 +95,4 @@ def _in_words(error: Exception, kind: Any) -> str:
     unknown = isinstance(error, PydanticUndefinedAnnotation) or (
         isinstance(error, PydanticUserError) and error.code == "class-not-fully-defined"
     )
-    return f", in which a name is not known: write the type itself there ({said})" if unknown else f" ({said})"
+    return f", in which a name is not known: {_WRITE_IT} ({said})" if unknown else f" ({said})"

@@ -239,27 +239,37 @@ def schema_of_result(annotation: Any) -> Json | None:
 
 
 def _adapter(tool: str, parameters: Sequence[Parameter], where: str, extra: str) -> Any:
-    from pydantic import Field
-    from pydantic.fields import FieldInfo
     from typing_extensions import TypedDict  # Pydantic refuses the one of typing before Python 3.12
 
     fields: dict[str, Any] = {}
     for parameter in parameters:
-        kind = Any if parameter.annotation is MISSING else parameter.annotation
-        told = [item for item in getattr(kind, "__metadata__", ()) if isinstance(item, FieldInfo)]
-        if parameter.description and not any(item.description for item in told):
-            kind = Annotated[kind, Field(description=parameter.description)]
-        if isinstance(parameter.default, FieldInfo):
-            kind = Annotated[kind, parameter.default]
-            told.append(parameter.default)
-        elif parameter.default is not MISSING:
-            kind = Annotated[kind, Field(default=parameter.default)]
-        optional = not isinstance(parameter.default, FieldInfo) and parameter.default is not MISSING
-        optional = optional or any(not item.is_required() for item in told)
-        fields[parameter.name] = NotRequired[kind] if optional else Required[kind]
+        try:
+            fields[parameter.name] = _field(parameter)
+        except TypeError as error:
+            words = f"the type of {parameter.name!r} cannot be filled from JSON: {_in_words(error, parameters)}"
+            raise BadTool(f"{tool} ({where}): {words}") from error
     shape = cast(Any, TypedDict)(tool, fields)
     shape.__pydantic_config__ = {"extra": extra, "allow_inf_nan": False}
     return _made(shape, f"{tool} ({where})", parameters)
+
+
+def _field(parameter: Parameter) -> Any:
+    """What the shape of a function's arguments has for `parameter`. Raises TypeError where its type is none."""
+    from pydantic import Field
+    from pydantic.fields import FieldInfo
+
+    kind = Any if parameter.annotation is MISSING else parameter.annotation
+    told = [item for item in getattr(kind, "__metadata__", ()) if isinstance(item, FieldInfo)]
+    if parameter.description and not any(item.description for item in told):
+        kind = Annotated[kind, Field(description=parameter.description)]
+    if isinstance(parameter.default, FieldInfo):
+        kind = Annotated[kind, parameter.default]
+        told.append(parameter.default)
+    elif parameter.default is not MISSING:
+        kind = Annotated[kind, Field(default=parameter.default)]
+    optional = not isinstance(parameter.default, FieldInfo) and parameter.default is not MISSING
+    optional = optional or any(not item.is_required() for item in told)
+    return NotRequired[kind] if optional else Required[kind]
 
 
 def _made(kind: Any, label: str, parameters: Sequence[Parameter] = ()) -> Any:

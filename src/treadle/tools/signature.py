@@ -8,7 +8,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Annotated, Any, Literal
 
 from msgspec import Struct
@@ -267,12 +267,29 @@ def _resolve(function: Any, name: str, annotation: Any, label: str) -> Any:
     if annotation is MISSING:
         return MISSING
     try:
-        return _evaluate(function, annotation)
+        found = _evaluate(function, annotation)
     except Exception as error:
         raise BadTool(
             f"{label}: the type of {name!r} cannot be resolved ({type(error).__name__}: {error}); define or import it "
             "at the top of the module, outside functions and `if TYPE_CHECKING`"
         ) from error
+    for itself in unknown_names(found):
+        raise BadTool(
+            f"{label}: the type of {name!r} is made of {itself!r}, and that of itself; write "
+            f'`{itself} = TypeAliasType("{itself}", "…")`, with typing_extensions and the type in quotes, or a Pydantic '
+            "model"
+        )
+    return found
+
+
+def unknown_names(kind: Any) -> Iterator[str]:
+    """The names in a type that stand for no type yet. Pydantic would look for them among the names of this package."""
+    origin, arms = typing.get_origin(kind), typing.get_args(kind)
+    if isinstance(kind, (str, typing.ForwardRef)):
+        yield kind if isinstance(kind, str) else kind.__forward_arg__
+    elif origin is not Literal:
+        for one in arms[:1] if origin is Annotated else arms:
+            yield from unknown_names(one)
 
 
 def _evaluate(function: Any, annotation: Any) -> Any:
