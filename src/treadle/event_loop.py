@@ -42,3 +42,13 @@ def _is_trios() -> bool:
     """Whether this is done by a task of trio, which may be the guest of a loop of asyncio."""
     asked: Any = getattr(sys.modules.get("trio.lowlevel"), "in_trio_task", None)
     return asked is not None and bool(asked())
+
+
+def is_closed(task: asyncio.Task[Any] | None) -> bool:
+    """Whether a `GeneratorExit` in a coroutine of `task` closes it, so that it may not wait again, and was not raised
+    in it: a task that is closed has not its turn.
+    """
+    try:
+        return asyncio.current_task() is not task
+    except RuntimeError:
+        return True

@@ -4,6 +4,7 @@
 - messages, or tools, of `StepSettings` out of a generator without an end were read for ever
 """
 
+import asyncio
 import itertools
 
 import pytest
@@ -73,6 +74,7 @@ def leaves(*_):
         ("on_tool_call", "on_tool_call raised GeneratorExit"),
         ("on_tool_result", "on_tool_result raised GeneratorExit"),
         ("on_answer", "on_answer raised GeneratorExit"),
+        ("stop_when", "stop_when raised GeneratorExit"),
     ],
 )
 async def test_a_hook_that_raises_generator_exit_raises_an_error_of_its_own(hook: str, told: str, eager: bool) -> None:
@@ -81,15 +83,24 @@ async def test_a_hook_that_raises_generator_exit_raises_an_error_of_its_own(hook
         "on_tool_call": lambda call: leaves(),
         "on_tool_result": lambda call, result: leaves(),
         "on_answer": lambda answer, context: leaves(),
+        "stop_when": lambda state: leaves(),
     }
     script = ScriptedModel([[("look", {}), ("look", {"again": 1})], "done"])
     with pytest.raises(RuntimeError, match=told):
         await Agent(script, tools=[look], eager=eager, **{hook: functions[hook]}).run("go")
 
 
-async def test_a_condition_that_raises_generator_exit_is_in_no_group() -> None:
-    with pytest.raises(GeneratorExit, match="gone"):
-        await Agent(ScriptedModel([[("look", {})], "done"]), tools=[look], stop_when=lambda state: leaves()).run("go")
+class ToldToStop(asyncio.CancelledError):
+    """What a group takes for any other error."""
+
+
+@pytest.mark.parametrize("eager", [True, False])
+async def test_a_condition_that_cancels_itself_in_words_of_its_own_is_in_no_group(eager: bool) -> None:
+    def enough(state):
+        raise ToldToStop
+
+    with pytest.raises(RuntimeError, match="stop_when cancelled itself"):
+        await Agent(ScriptedModel([[("look", {})], "done"]), tools=[look], eager=eager, stop_when=enough).run("go")
 
 
 @pytest.mark.parametrize(
@@ -114,5 +125,5 @@ async def test_a_live_run_whose_condition_raises_generator_exit_is_in_no_group()
             async for _ in run:
                 pass
 
-    with pytest.raises(GeneratorExit, match="gone"):
+    with pytest.raises(RuntimeError, match="stop_when raised GeneratorExit"):
         await watched()

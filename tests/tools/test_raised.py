@@ -208,7 +208,7 @@ async def test_a_predicate_says_whether_a_value_is_a_failure(own: Any, agents: A
     assert (output.content, output.is_error, output.value) == ('{"state":"down"}', wanted, {"state": "down"})
 
 
-@pytest.mark.parametrize("error", [ValueError("broken"), SystemExit(1), asyncio.CancelledError()])
+@pytest.mark.parametrize("error", [ValueError("broken"), SystemExit(1), asyncio.CancelledError(), GeneratorExit()])
 async def test_a_predicate_that_raises_is_logged_and_is_no_error(
     error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:

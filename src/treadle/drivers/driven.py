@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from treadle.drivers.own_context import in_own_context
+from treadle.event_loop import is_closed
 from treadle.kernel.events import Queued
 from treadle.kernel.stop import stopped
 
@@ -229,16 +230,6 @@ async def _ended(own: asyncio.Task[None], waits: asyncio.Future[None]) -> None:
                 raise error.__context__ from None
             raise
     await own
-
-
-def is_closed(task: asyncio.Task[Any] | None) -> bool:
-    """Whether a `GeneratorExit` in a coroutine of `task` closes it, so that it may not wait again, and was not raised
-    in it: a task that is closed has not its turn.
-    """
-    try:
-        return asyncio.current_task() is not task
-    except RuntimeError:
-        return True
 
 
 def cancelled_itself(what: str, error: asyncio.CancelledError) -> RuntimeError:

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from treadle.context.storable import storable_text
-from treadle.drivers.driven import is_closed
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.run import Run
+from treadle.event_loop import is_closed
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
     AttemptFailed,

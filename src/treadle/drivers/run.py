@@ -205,11 +205,8 @@ class Run:
         """`next`, where a stop condition may be asynchronous."""
         if self.state.phase != "ready":
             return decide(self.state)
-        found = judge(self.state, self.config.stop_when, self._recent)
-        if not isinstance(found, Judgement):
-            later = found
-            found = await self.driven.own(lambda: later, "stop_when")
-        return decide(self.state, found)
+        asked = self.state, self.config.stop_when, self._recent
+        return decide(self.state, await self.driven.own(judge, "stop_when", *asked))
 
     def feed(self, event: Event | ModelReply | ModelError) -> None:
         """Adds what has happened. An event without a time is given the present one.

@@ -4,6 +4,7 @@ Tools that others wrote often say so in what they return rather than by an excep
 forms; any function of the value will do (`@tool(errors=...)`).
 """
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 from jiter import from_json
 
+from treadle.event_loop import is_closed
 from treadle.tools.errors import passing, place_of_exception
 from treadle.tools.output import ToolResult
 from treadle.tools.raised import Redact, log_raised
@@ -54,6 +56,7 @@ async def is_failure(
 
     One that raises, or returns None, is logged and tells nothing: the value was returned, so it counts as a result.
     """
+    task = asyncio.current_task()
     try:
         found = says(value.for_model if isinstance(value, ToolResult) else value)
         found = await found if inspect.isawaitable(found) else found
@@ -61,9 +64,9 @@ async def is_failure(
             words = "the errors= of tool %s returned None, which is neither yes nor no; let it return True or False"
             _log.warning(words, tool, extra=about)
         return bool(found)
-    except GeneratorExit:
-        raise
     except BaseException as error:
+        if isinstance(error, GeneratorExit) and is_closed(task):
+            raise
         if passing(error) is not None or (not isinstance(error, Exception) and cancelled()):
             raise
         log_raised(f"the errors= of tool {tool} raised {place_of_exception(error)}", error, redact, about)
