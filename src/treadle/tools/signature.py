@@ -276,8 +276,8 @@ def _resolve(function: Any, name: str, annotation: Any, label: str) -> Any:
     for itself in unknown_names(found):
         raise BadTool(
             f"{label}: the type of {name!r} is made of {itself!r}, and that of itself; write "
-            f'`{itself} = TypeAliasType("{itself}", "…")`, with typing_extensions and the type in quotes, or a Pydantic '
-            "model"
+            f'`{itself} = TypeAliasType("{itself}", "…")`, of typing_extensions, with the type in quotes, or a '
+            "Pydantic model"
         )
     return found
 
