@@ -123,8 +123,9 @@ def test_a_file_is_left_alone_if_anything_fails(make: Any, tmp_path: Path) -> No
     assert (tmp_path / "out.xlsx").read_text() == "old"
 
 
-def book(path: Path, sheets: dict[str, list[list[Any]]]) -> None:
+def book(path: Path, sheets: dict[str, list[list[Any]]], *, computed: bool = True) -> None:
     with xlsxwriter.Workbook(str(path), {"strings_to_formulas": False}) as made:
+        made.calc_on_load = not computed
         days = made.add_format({"num_format": "yyyy-mm-dd"})
         for name, rows in sheets.items():
             sheet = made.add_worksheet(name)
@@ -202,6 +203,20 @@ def test_a_formula_that_was_never_computed_is_refused(tmp_path: Path) -> None:
             cut.writestr(name, whole.read(name).replace(b"<f>1+1</f><v>2</v>", b"<f>1+1</f>"))
     with pytest.raises(AnalystError, match=r"B3 \(a formula without a value\)"):
         query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s"))
+
+
+def test_formulas_that_the_file_wants_computed_first_are_refused(tmp_path: Path) -> None:
+    """Libraries that compute nothing write a zero beside each formula, which was added up."""
+    for computed in (True, False):
+        book(tmp_path / "b.xlsx", {"Data": [[*HEAD, "sum"], ["a", 1, None, ("=B2", 0)], ["b", ("=1+1", 0)]]},
+             computed=computed)  # fmt: skip
+        if computed:
+            assert query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s")).totals == {"amount": 1}
+            continue
+        with pytest.raises(AnalystError, match=r"without a value: B3 \(a formula that is still to be computed\); corr"):
+            query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s"))
+    book(tmp_path / "b.xlsx", {"Data": [HEAD, ["a", 1, None, ("=B2", 0)]]}, computed=False)
+    assert query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s")).totals == {"amount": 1}
 
 
 @pytest.mark.parametrize("content", [b"", b"x\0", b"PK\x03\x04 broken"])

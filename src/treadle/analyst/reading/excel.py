@@ -164,6 +164,7 @@ def _check_cells(
     merged: list[str] = []
     try:
         with zipfile.ZipFile(file) as book, book.open(_part(book, sheet)) as part:
+            uncomputed = _is_to_be_computed(book)
             for cell, line, column in _placed(part):
                 if cell.tag.endswith("}mergeCell") and _over_lines(cell.get("ref", ""), columns, header):
                     merged.append(cell.get("ref", ""))
@@ -175,6 +176,8 @@ def _check_cells(
                 emptied = cell.get("t") == "str" and any(child.tag.endswith("}v") for child in cell)
                 if cell.get("t") == "e" or (formula and value is None and not emptied):
                     wrong.append(f"{_letters(column)}{line} ({value or 'a formula without a value'})")
+                elif formula and uncomputed:
+                    wrong.append(f"{_letters(column)}{line} (a formula that is still to be computed)")
                 elif value and cell.get("t", "n") == "n" and _never_was(value, rows[line - 1][column - 1]):
                     wrong.append(f"{_letters(column)}{line} (29 February 1900, a day that never was)")
                 if len(wrong) == _MOST_SHOWN:
@@ -252,15 +255,27 @@ def _letters(column: int) -> str:
 
 def _part(book: zipfile.ZipFile, sheet: str) -> str:
     """The name of the file, within the workbook's, that holds a sheet."""
-    stored = {name.lower(): name for name in book.namelist()}
-    # Where the workbook is, is for the package to say; names are the same in any case.
-    main = next(target for kind, _, target in _links(book, stored, "") if kind.endswith("/officeDocument"))
-    sheets = ElementTree.fromstring(book.read(stored[main])).iter()  # noqa: S314 - as above
+    stored, main, items = _workbook(book)
     key = next(
-        value for item in sheets if item.tag.endswith("}sheet") and item.get("name") == sheet
+        value for item in items if item.tag.endswith("}sheet") and item.get("name") == sheet
         for name, value in item.attrib.items() if name.endswith("}id")
     )  # fmt: skip
     return stored[next(target for _, name, target in _links(book, stored, main) if name == key)]
+
+
+def _is_to_be_computed(book: zipfile.ZipFile) -> bool:
+    """Whether a workbook says that all formulas are to be computed once it is opened, as one does that was written by
+    what computes none: the value beside a formula is a zero then, or that of other cells than there are."""
+    # A program that has computed them all takes it away: ECMA-376, part 1, 18.2.2.
+    return any(item.get("fullCalcOnLoad") in ("1", "true") for item in _workbook(book)[2])
+
+
+def _workbook(book: zipfile.ZipFile) -> tuple[dict[str, str], str, list[ElementTree.Element]]:
+    """The names of all files by their small letters, that of the workbook's own, and what it holds."""
+    stored = {name.lower(): name for name in book.namelist()}
+    # Where the workbook is, is for the package to say; names are the same in any case.
+    main = next(target for kind, _, target in _links(book, stored, "") if kind.endswith("/officeDocument"))
+    return stored, main, list(ElementTree.fromstring(book.read(stored[main])).iter())  # noqa: S314 - as above
 
 
 def _links(book: zipfile.ZipFile, stored: Mapping[str, str], part: str) -> Iterator[tuple[str, str, str]]:
