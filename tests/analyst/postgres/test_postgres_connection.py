@@ -6,9 +6,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
+import duckdb
 import pytest
 
 from treadle.analyst import (
@@ -22,6 +24,7 @@ from treadle.analyst import (
     Source,
     analyst_skill,
     compare,
+    compare_schemas,
     query,
 )
 
@@ -289,3 +292,22 @@ def test_through_sqlalchemy_it_says_the_same(server: Any, table: Table, monkeypa
     monkeypatch.setenv("TREADLE_TEST_URL", server.url())
     found = compare(Catalog([source, other]), CompareRequest(source_a="t", source_b="u"), bounds=QUICK)
     assert (found.summary.matches, found.summary.total_rows) == (3, 3)
+
+
+def test_schemas_tell_the_types_that_the_database_has(table: Table, through: Through, tmp_path: Path) -> None:
+    """All decimals had 38 digits, and were the same; one without a number of decimals was text."""
+    columns, rows = ("k", "n", "free", "amount"), [("x", 1, 1, 1)]
+    kinds = [("text", "bigint", "numeric", digits) for digits in ("numeric(10,2)", "numeric(18,2)")]
+    a, b = (through(table(name, rows, columns=columns, types=types)) for name, types in zip("ab", kinds, strict=True))
+    with duckdb.connect(str(tmp_path / "c.duckdb")) as made:
+        made.execute("CREATE TABLE t AS SELECT 'x' k, 1::BIGINT n, 1::DECIMAL(9, 1) free, 1::DECIMAL(18, 2) amount")
+    members = {"dimensions": b.dimensions, "measures": b.measures}
+    c = Source(name="c", kind="duckdb", path="c.duckdb", table="t", **members)
+    catalog = Catalog([a, b, c], tmp_path)
+
+    def fates(one: str, other: str) -> list[tuple[str, str, str]]:
+        found = compare_schemas(catalog, one, other, bounds=QUICK).members
+        return [(member.name, member.a, member.b) for member in found if member.fate != "same"]
+
+    assert fates("a", "b") == [("amount", "sum of decimal(10,2)", "sum of decimal(18,2)")]
+    assert fates("b", "c") == []

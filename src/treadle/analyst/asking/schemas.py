@@ -8,11 +8,13 @@ from msgspec import Struct, to_builtins
 from treadle.analyst.asking.catalog import Catalog
 from treadle.analyst.declared.source import Dimension, Measure, Source
 from treadle.analyst.reading.bounds import Bounds
+from treadle.analyst.reading.dialect import Column
 from treadle.analyst.reading.interrupt import Interrupt
 from treadle.analyst.reading.keys import natural_type
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.remote.opening import open_table
+from treadle.analyst.sql.types import INTEGERS
 
 Fate = Literal["same", "differs", "only_a", "only_b"]
 
@@ -71,11 +73,24 @@ def compare_schemas(
 
 
 def _columns_of(session: Session, source: Source) -> dict[str, str]:
-    """The engine's types of all columns of a source, by name."""
+    """The types of all columns of a source, by the engine's names of them, by name."""
     table = open_table(session, source, Demand(source.dimensions, source.measures))
+    if table.remote is not None:
+        return {name: _stored(column) for name, column in table.remote.columns.items()}
     # Of some kinds only what is asked for is read; what else there is, is told where nothing is.
     every = {} if table.whole else open_table(session, source, Demand((), ())).columns
     return {name: kind.replace(", ", ",") for name, kind in (every | table.columns).items()}
+
+
+def _stored(column: Column) -> str:
+    """The type of a database's column, which may take another in a session."""
+    match column.kind:
+        case "decimal":
+            return "DECIMAL" if column.digits is None else f"DECIMAL({column.digits},{column.scale or 0})"
+        case "integer" if column.name.upper() in INTEGERS:
+            return column.name.upper()
+        case _:
+            return column.engine_type
 
 
 def _met(
