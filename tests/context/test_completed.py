@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from treadle.context.completed import NO_RESULT, completed, distinct_ids
+from treadle.context.completed import NO_RESULT, completed
+from treadle.context.ids_apart import distinct_ids
 from treadle.kernel import history
 from treadle.kernel.calls import told
 from treadle.kernel.history import have_distinct_ids
