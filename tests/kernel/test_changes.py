@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from treadle import Decision, Limits, Usage
 from treadle.kernel.accounts import Accounts, Progress, Ratio, RequestSize, Spent
-from treadle.kernel.calls import Awaited, CallRecord, cut_off, told, unexecuted
+from treadle.kernel.calls import Awaited, CallRecord, cut_off, told
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -485,7 +485,7 @@ def test_a_person_decides():
     }
     assert call_changed(asked, ApprovalDecided(0, "a", False, "too dear", at=107.0)) == {
         "status": "done",
-        "result": ToolMessage("a", "t", unexecuted("This call was not approved: too dear."), is_error=True),
+        "result": ToolMessage("a", "t", told("This call was not approved: too dear."), is_error=True),
         "ended_at": 107.0,
     }
     in_place = [*BACK, ToolReacted(0, "a", "call", call=B), ApprovalRequested(0, "a")]
@@ -741,7 +741,7 @@ def test_an_end_answers_whatever_is_open():
     found = changed(RUNNING, RunFinished(stop, why, {"n": 1}, at=110.0))
     started, asked = found["steps"][-1].calls
     assert started.result == ToolMessage("a", "t", cut_off(" (cancelled)"), is_error=True)
-    never = unexecuted("This call was not executed: the run stopped (cancelled).")
+    never = told("This call was not executed: the run stopped (cancelled).")
     assert asked.result == ToolMessage("b", "u", never, is_error=True)
     assert [call.ended_at for call in (started, asked)] == [110.0, 110.0]
     assert found.pop("messages")[-2:] == [started.result, asked.result]
@@ -863,9 +863,7 @@ def test_which_calls_of_a_reply_may_be_made(limit, allowed, early, made, refused
     assert [record.status != "refused" for record in step.calls] == [True] * made + [False] * (2 - made)
     assert (state.refused, state.tool_calls, state.open_calls) == (refused, counted, made)
     for record in step.calls[made:]:
-        why = unexecuted(
-            f"This call was not executed. The run's limit of {limit} tool call{'s' * (limit != 1)} is reached."
-        )
+        why = told(f"This call was not executed. The run's limit of {limit} tool call{'s' * (limit != 1)} is reached.")
         assert (record.result, record.ended_at) == (ToolMessage(record.id, record.name, why, is_error=True), 103.0)
 
 
@@ -906,7 +904,7 @@ def test_the_calls_that_were_refused_are_not_counted_by_tool():
 def test_calls_of_a_reply_that_is_not_whole_say_why_they_were_not_made(finish, why):
     state = fold_all([STARTED, PREPARED, replace(REPLIED, finish=finish)])
     assert [record.result.content for record in state.steps[-1].calls] == [
-        unexecuted(f"This call was not executed. {why}")
+        told(f"This call was not executed. {why}")
     ] * 2
     assert (state.refused, state.tool_calls, state.phase, state.errors) == (False, 0, "replied", 1)
 
@@ -914,7 +912,7 @@ def test_calls_of_a_reply_that_is_not_whole_say_why_they_were_not_made(finish, w
 def test_calls_of_a_closing_reply_say_why_they_were_not_made():
     state = fold_all([STARTED, replace(PREPARED, landing=stopped("max_steps")), REPLIED])
     why = "Tools are off: the run is at its limit and this was its closing reply."
-    assert state.steps[-1].calls[0].result.content == unexecuted(f"This call was not executed. {why}")
+    assert state.steps[-1].calls[0].result.content == told(f"This call was not executed. {why}")
     assert (state.refused, state.phase) == (False, "replied")
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from treadle import Decision, Limits, Usage
 from treadle.context.chosen import rejoined
 from treadle.kernel.accounts import FADING, Accounts, Ratio, RequestSize
-from treadle.kernel.calls import unexecuted
+from treadle.kernel.calls import told
 from treadle.kernel.decide import Finish, decide
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
@@ -123,7 +123,7 @@ def test_what_a_reply_that_broke_off_took_is_counted():
 
 
 def test_a_call_that_was_not_made_says_so_in_words_that_models_know():
-    refused = json.loads(unexecuted("no"))
+    refused = json.loads(told("no"))
     assert refused == {"error": True, "message": "no", "executed": False}
 
 

@@ -14,7 +14,6 @@ from treadle.kernel.calls import (
     parsed,
     plain,
     told,
-    unexecuted,
 )
 from treadle.kernel.events import ContextEdited
 from treadle.kernel.history import edited, have_distinct_ids
@@ -65,7 +64,7 @@ def test_arguments_are_alike_however_they_are_written():
 
 def test_what_is_told_of_a_call():
     assert told("why", executed=True) == '{"error":true,"message":"why","executed":true}'
-    assert unexecuted("why") == '{"error":true,"message":"why","executed":false}'
+    assert told("why") == '{"error":true,"message":"why","executed":false}'
     unknown = "its outcome is unknown: it may or may not have taken effect."
     assert cut_off(" here") == told(f"This call was under way when the run stopped here; {unknown}", executed="unknown")
     assert cut_off() == told(f"This call was under way when the run stopped; {unknown}", executed="unknown")

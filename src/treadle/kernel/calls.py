@@ -233,14 +233,9 @@ UNKNOWN = "its outcome is unknown: it may or may not have taken effect."
 """How the model is told of a call of which nobody knows what it did; a note about one ends so too."""
 
 
-def told(message: str, executed: bool | str) -> str:
+def told(message: str, executed: bool | str = False) -> str:
     """What the model is shown of a call that has no result of its own, and whether it was executed."""
     return msgspec.json.encode({"error": True, "message": message, "executed": executed}).decode()
-
-
-def unexecuted(content: str) -> str:
-    """The result of a call that was never made, as the model is shown it."""
-    return told(content, executed=False)
 
 
 def cut_off(reason: str = "") -> str:

@@ -132,6 +132,7 @@ class UserMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="
 
     @property
     def says_something(self) -> bool:
+        """Whether there is more in it than blank text; providers refuse a message that says nothing."""
         return _says_something((Text(self.content),) if isinstance(self.content, str) else self.content)
 
 
@@ -152,6 +153,7 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
 
     @property
     def says_something(self) -> bool:
+        """Whether there is more in it than blank text; providers refuse a message that says nothing."""
         return _says_something(self.content)
 
     @property
@@ -194,7 +196,6 @@ Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
 def _says_something(parts: Sequence[Content | AssistantPart]) -> bool:
-    """Whether there is more in it than blank text; providers refuse a message that says nothing."""
     return any([type(part) is not Text or not (str(part.text) or " ").isspace() for part in parts])
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from treadle.kernel.calls import UNKNOWN, CallRecord, Calls, cut_off, same_call, told, unexecuted
+from treadle.kernel.calls import UNKNOWN, CallRecord, Calls, cut_off, same_call, told
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import Content, Text, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
@@ -40,7 +40,7 @@ def recorded(
     records = [_as_replied(early[i], call) if i in early else CallRecord(call) for i, call in enumerate(calls)]
     if allowed < new:
         why = off or f"The run's limit of {counted(limit, 'tool call')} is reached."
-        refusal = unexecuted(f"This call was not executed. {why}")
+        refusal = told(f"This call was not executed. {why}")
         for i in [i for i in range(len(calls)) if i not in early][allowed:]:
             records[i] = replace(records[i].answered(refusal, is_error=True, at=event.at), status="refused")
     are_open = allowed + sum([one.result is None for one in early.values()])
@@ -102,7 +102,7 @@ def _awaited(record: CallRecord, stop: Stop, ended_by: str) -> tuple[str, bool]:
         if record.id == ended_by:
             return "The run ended with this call.", False
         other = f"This call was not taken: the run ended with another of the same reply ({stop.detail})."
-        return unexecuted(other), True
+        return told(other), True
     over = "" if stop.reason in ("waiting", "running") else f" when the run stopped{_because(stop)}"
     waits, has = ("was waiting", "had") if over else ("waits", "has")
     if record.found is not None:
