@@ -110,23 +110,20 @@ def open_step(state: RunState, event: ModelReplied | ModelFailed | CallEvent) ->
 
 def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Changes) -> Changes:
     """`changes` with the step complete: the results of its `calls` in their order, then what was said meanwhile."""
-    accounts = changes.get("accounts", state.accounts)
-    results: list[Message] = []
-    counts, failed = accounts.call_counts.copy(), True
+    step, accounts = replace(step, calls=calls, ended_at=at), changes.get("accounts", state.accounts)
+    counts, results, failed = accounts.call_counts.copy(), list[Message](), True
     for record in calls:
-        result = record.result
-        if result is not None:
+        if (result := record.result) is not None:
             results.append(with_correction(result, record) if record.corrected else result)
             failed = failed and result.is_error
         if record.status != "refused":
-            name = record.call.name
-            counts[name] = counts.get(name, 0) + 1
+            counts[record.call.name] = counts.get(record.call.name, 0) + 1
     called = bool(results)
-    if called:
-        changes["accounts"] = replace(accounts, call_counts=counts, errors=accounts.errors + 1 if failed else 0)
-    elif step.failed and not _goes_on_by_itself(step):
-        changes["accounts"] = replace(accounts, errors=accounts.errors + 1)
-    said = called or step.finish == "pause" or bool(state.inbox)
+    if not called:
+        failed = step.failed and not _goes_on_by_itself(step)
+    errors = accounts.errors + 1 if failed else 0 if called else accounts.errors
+    changes["accounts"] = replace(accounts, call_counts=counts, errors=errors)
+    said = called or step.finish == "pause" or state.inbox
     goes_on = said and step.landing is None and step.finish not in UNEXECUTED_FINISH
     if state.inbox:
         results += state.inbox
@@ -135,7 +132,7 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
     changes["phase"] = "ready" if goes_on else "replied"
     if results:
         changes["messages"] = changes.get("messages", state.messages).append(*results)
-    changes["steps"] = state.steps.append(replace(step, calls=calls, ended_at=at))
+    changes["steps"] = state.steps.append(step)
     changes["step"] = changes["prepared"] = None
     return changes
 
