@@ -21,6 +21,7 @@ import pytest
 
 from treadle import Agent, Misuse
 from treadle.kernel.messages import UserMessage
+from treadle.models import transport
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -427,3 +428,16 @@ async def test_a_proxy_that_is_not_there_is_told_of(serve: Serve, monkeypatch: p
     monkeypatch.setenv("HTTP_PROXY", gone.url.replace("//", "//me:hidden@").removesuffix("/v1"))
     error = await error_of(model(server.url), ConnectionFailed, "by way of the proxy that HTTP_PROXY")
     assert "hidden" not in str(error)
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_certificates_that_cannot_be_read_are_told_by_the_variable(monkeypatch, tmp_path, content):
+    """It was a `FileNotFoundError` that named no file, as if the model had failed."""
+    file = tmp_path / "own.pem"
+    if content:
+        file.write_text(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    # They are read once a process.
+    monkeypatch.setattr(transport, "_tls", transport._tls.__wrapped__)
+    with pytest.raises(Misuse, match="SSL_CERT_FILE"):
+        asyncio.run(Agent("ollama:qwen3").run("Hello."))

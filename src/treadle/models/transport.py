@@ -318,9 +318,10 @@ async def _client() -> "httpx2.AsyncClient":
         except ImportError as error:
             raise Misuse('a model over the network needs httpx2: pip install "treadle[http]"') from error
 
+        tls = _tls()
         try:
             client = httpx2.AsyncClient(
-                verify=_tls(),
+                verify=tls,
                 timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0),
                 # Runs of different people share the client; no server is to tell one from what it told another.
@@ -366,7 +367,13 @@ async def _closing(client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
 def _tls() -> ssl.SSLContext:
     import httpx2
 
-    return httpx2.create_ssl_context()
+    try:
+        return httpx2.create_ssl_context()
+    except OSError as error:
+        raise Misuse(
+            "the certificates that the environment names (SSL_CERT_FILE or SSL_CERT_DIR) cannot be read: "
+            f"{error.strerror or error}. Name a file in PEM form, or leave the variable out for those of the system."
+        ) from error
 
 
 async def _error_text(base_url: str, response: "httpx2.Response") -> bytes:
