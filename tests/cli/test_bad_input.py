@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +180,16 @@ def test_what_is_to_be_typed_next_can_be_typed_where_files_have_blanks(treadle: 
     (treadle.folder / "a.csv").write_text("name,amount\nx,1.50\n", encoding="utf-8")
     assert "--sources 'my sources.yaml'" in treadle("sources", "init", "a.csv", "--output", "my sources.yaml").err
     assert "treadle check 'to try/checks.yaml'" in treadle("check", "--example", "to try").err
+
+
+@pytest.mark.parametrize("arguments", [["ask", "--file", "endless"], ["ask", "-"], ["chat"]])
+def test_a_question_without_an_end_is_refused(treadle: Any, arguments: list[str]) -> None:
+    """It filled the memory, and was then told as a fault of treadle's."""
+    with (treadle.folder / "endless").open("wb+") as endless:
+        endless.truncate(30_000_000)
+        with treadle.begun(
+            [*arguments, *FINE], treadle.environment, stdin=endless, stderr=subprocess.PIPE, encoding="utf-8"
+        ) as process:
+            said = process.communicate(timeout=60)[1]
+    assert process.returncode == 2
+    assert "is longer than 20,000,000" in said

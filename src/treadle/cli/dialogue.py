@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -16,6 +16,9 @@ from treadle.drivers.answers import Answers
 from treadle.drivers.watching import RunEvent
 from treadle.result import RunResult
 from treadle.tools import Tool, ToolError
+
+MOST_ASKED: Final = 20_000_000
+"""Bytes of a question at most, or signs of a line: what has no end, such as a device, would fill the memory."""
 
 
 class Person:
@@ -46,9 +49,11 @@ class Person:
 
 
 def _piped() -> str:
-    line = sys.stdin.readline()
+    line = sys.stdin.readline(MOST_ASKED + 1)
     if not line:
         raise EOFError
+    if len(line) > MOST_ASKED:
+        raise click.UsageError(f"a line of standard input is longer than {MOST_ASKED:,} characters")
     # On Windows a pipe may begin with a byte order mark.
     return line.removeprefix("\ufeff").rstrip("\r\n")
 

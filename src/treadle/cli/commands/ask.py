@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import click
 
@@ -14,7 +14,7 @@ from treadle.cli import completion, skill_folders
 from treadle.cli.agents import agent_to_ask
 from treadle.cli.catalogs import for_the_analyst
 from treadle.cli.configure import Options, agent_options, require_one_wish
-from treadle.cli.dialogue import Person, decide, resumed
+from treadle.cli.dialogue import MOST_ASKED, Person, decide, resumed
 from treadle.cli.exits import ExitCode, exit_code
 from treadle.cli.failures import in_options
 from treadle.cli.next_command import NextCommand
@@ -202,10 +202,10 @@ def _question(prompt: tuple[str, ...], file: str | None, earlier: str | None) ->
         if prompt:
             raise click.UsageError("the question is given twice: as an argument and with --file")
         try:
-            data = Path(file).read_bytes()
+            with Path(file).open("rb") as source:
+                return _text(source, file)
         except OSError as error:
             raise click.BadParameter(f"{file}: {error.strerror}", param_hint="'--file'") from error
-        return _text(data, file)
     if prompt and prompt != ("-",):
         return _filled(" ".join(prompt), "PROMPT")
     if not prompt and sys.stdin.isatty():
@@ -216,10 +216,13 @@ def _question(prompt: tuple[str, ...], file: str | None, earlier: str | None) ->
                 "word stands before --continue"
             )
         raise click.UsageError('what is the question? For example: treadle ask "What is 25 * 4 + 10?"')
-    return _text(sys.stdin.buffer.read(), "standard input")
+    return _text(sys.stdin.buffer, "standard input")
 
 
-def _text(data: bytes, where: str) -> str:
+def _text(source: BinaryIO, where: str) -> str:
+    data = source.read(MOST_ASKED + 1)
+    if len(data) > MOST_ASKED:
+        raise click.UsageError(f"the question in {where} is longer than {MOST_ASKED:,} bytes, which no model reads")
     try:
         return _filled(data.decode("utf-8-sig").strip(), where)
     except UnicodeDecodeError as error:
