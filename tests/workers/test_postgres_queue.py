@@ -14,7 +14,7 @@ from treadle import Agent, Budget, Misuse, tool
 from treadle.journal import PostgresJournal
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
-from treadle.workers import PostgresQueue, QueueFull, QueueUnavailable, Schedule
+from treadle.workers import PostgresQueue, QueueFull, QueueUnavailable, Schedule, WorkerStopped
 
 pytestmark = pytest.mark.anyio
 
@@ -274,8 +274,6 @@ async def test_an_order_of_a_silent_worker_is_given_out_as_another(clerk, done, 
 
 
 async def test_a_worker_that_others_have_struck_off_ends(clerk, journal, queue, database):
-    from treadle.workers import WorkerStopped
-
     working = asyncio.get_running_loop().create_task(queue.work(clerk(journal), heartbeat=0.4))
     while not working.done():
         await asyncio.sleep(0.05)
@@ -306,6 +304,19 @@ async def test_what_is_wrong_is_said(clerk, journal, queue):
     (line,) = await journal.list()
     assert line.stop is not None
     assert line.stop.detail == "queued"
+
+
+async def test_tables_of_another_version_of_procrastinate_are_told_of(clerk, journal, database):
+    """Who saw it was told to start the worker again, and that it would go on when the database was there again."""
+    agent = clerk(journal)
+    async with PostgresQueue(database.url) as queue:
+        await agent.submit("pay", to=queue)
+        database.execute("DROP FUNCTION procrastinate_fetch_job_v2")
+        with pytest.raises(WorkerStopped, match=r"another version of procrastinate .* bring them up by its migrations"):
+            await queue.work(agent)
+        database.execute("DROP FUNCTION procrastinate_defer_jobs_v1")
+        with pytest.raises(QueueUnavailable, match=r"another version of procrastinate .* bring them up by its mig"):
+            await agent.submit("pay", to=queue)
 
 
 async def test_a_database_that_only_reads_by_default_has_a_queue_all_the_same(clerk, done, database):

@@ -12,7 +12,7 @@ import psycopg
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.schema import SchemaManager
-from psycopg.errors import ProgramLimitExceeded
+from psycopg.errors import ProgramLimitExceeded, UndefinedColumn, UndefinedFunction
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from treadle.drivers.dispatch import Order
@@ -168,6 +168,16 @@ async def put(app: App, order: Order, lock: str | None, connection: Any = None) 
     await job.defer_async(run_id=order.run_id, agent=order.agent, key=order.key)
 
 
+def remedy_of(cause: BaseException | None, otherwise: str) -> str:
+    """What is to be done about an error of the database; what is done `otherwise` where its tables are those wanted."""
+    if not isinstance(cause, UndefinedColumn | UndefinedFunction):
+        return otherwise
+    return (
+        "The tables of the queue are of another version of procrastinate than the one that is installed here: bring "
+        "them up by its migrations, or install the one that made them"
+    )
+
+
 @contextmanager
 def explained(database: Address) -> Iterator[None]:
     """Says of an error of the database what it means for runs, without the secrets of its address.
@@ -183,10 +193,11 @@ def explained(database: Address) -> Iterator[None]:
         why = database.clean(str(cause).strip())
         if isinstance(cause, psycopg.DataError | ProgramLimitExceeded):
             raise OrderRefused(f"the queue does not take it: {why}") from error
-        raise QueueUnavailable(
-            f"the queue cannot be used: {why}. What was recorded is in the journal; when the database is there again, "
-            "the workers queue what was not queued, within two minutes, and so does `treadle submit --again RUN`"
-        ) from error
+        again = (
+            "What was recorded is in the journal; when the database is there again, the workers queue what was not "
+            "queued, within two minutes, and so does `treadle submit --again RUN`"
+        )
+        raise QueueUnavailable(f"the queue cannot be used: {why}. {remedy_of(cause, again)}") from error
 
 
 async def make_tables(database: Address) -> None:

@@ -29,7 +29,7 @@ from treadle.journal.postgres.address import Address
 from treadle.kernel.errors import Misuse
 from treadle.workers.deliveries import SILENT, Delivered, Deliveries, QueueUnavailable, WorkerStopped, about_run
 from treadle.workers.postgres_closing import CLOSE, Jobs
-from treadle.workers.postgres_jobs import DRIVE, FIRST, connector, explained, lock_of, put, queue_of
+from treadle.workers.postgres_jobs import DRIVE, FIRST, connector, explained, lock_of, put, queue_of, remedy_of
 from treadle.workers.schedule import Schedule
 
 log = logging.getLogger("treadle")
@@ -304,8 +304,10 @@ class PostgresWorker:
             if self._ending:
                 return
             why = worker.failed
-        told = "it ended by itself" if why is None else f"{type(why).__name__}: {why.__cause__ or why}"
-        raise WorkerStopped(f"this worker has stopped: {self._database.clean(told)}. Start it again") from why
+        cause = None if why is None else why.__cause__ or why
+        told = "it ended by itself" if why is None else f"{type(why).__name__}: {cause}"
+        remedy = remedy_of(cause, "Start it again")
+        raise WorkerStopped(f"this worker has stopped: {self._database.clean(told)}. {remedy}") from why
 
 
 class _Deferrer(PeriodicDeferrer):
