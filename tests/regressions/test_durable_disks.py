@@ -12,6 +12,8 @@ intact, nothing more is done, and it goes on when the disk is well again.
   -> test_what_stands_in_the_log_of_a_journal_that_is_moved_away_is_there_when_it_is_put_back
 - a journal that was cut short to nothing became a fresh one without a word -> test_a_file_that_is_cut_short_is_told
 - a network disk -> test_a_network_disk_is_warned_of
+- of a disk that may only be read it was told to look at rights and open files
+  -> test_a_disk_that_may_only_be_read_is_thought_of
 - who only looked at runs, or deleted one, on a full disk was advised to resume a run
   -> test_who_goes_on_with_no_run_is_not_told_to_resume_one
 """
@@ -128,6 +130,15 @@ async def test_who_goes_on_with_no_run_is_not_told_to_resume_one(disk):
     shown = await asyncio.to_thread(CliRunner().invoke, application, ["runs", "--journal", str(disk / "j.db")])
     assert shown.exit_code != 0
     assert "resume the run" not in f"{shown.output}{shown.exception}"
+
+
+async def test_a_disk_that_may_only_be_read_is_thought_of(disk):
+    async with SqliteJournal(disk / "j.db") as journal:
+        await Agent(ScriptedModel(["done"]), journal=journal).run("go")
+    await asyncio.to_thread(subprocess.run, ["mount", "-o", "remount,ro", str(disk)], check=True)
+    async with SqliteJournal(disk / "j.db") as journal:
+        with pytest.raises(JournalUnavailable, match="whether its disk may be written"):
+            await journal.list()
 
 
 async def test_a_full_disk_of_a_budget(disk, tmp_path):

@@ -37,7 +37,8 @@ _CAUSES: dict[int, tuple[str, str]] = {
     # SQLite does not tell these two apart.
     sqlite3.SQLITE_CANTOPEN: (
         "cannot be opened",
-        "Look at the rights of the file and its folder, and at how many files this process has open (ulimit -n).",
+        "Look at the rights of the file and its folder, whether its disk may be written, and how many files this "
+        "process has open (ulimit -n).",
     ),
     sqlite3.SQLITE_FULL: ("is on a full disk", "Make room, and {again}."),
     sqlite3.SQLITE_IOERR: ("has a failing disk under it, or one that is full", "Look at the disk, and {again}."),
