@@ -139,6 +139,13 @@ async def test_a_run_that_is_refused_at_once_leaves_a_purse_where_it_says_whose_
     assert (shared.purses(), own.purses(), talk.purses()) == ([], ["anna"], ["c"])
 
 
+@pytest.mark.parametrize("per", [None, "user", "conversation", "day", "run"])
+async def test_whatever_purses_a_budget_has_each_is_told_of_by_its_key(per):
+    budget = Budget(tokens=1_000, per=per)
+    await Agent(Billing(), budget=budget).run("go", user="anna", conversation=Conversation(name="c"))
+    assert [budget.spent(key).tokens for key in budget.purses()] == [100]
+
+
 async def test_a_run_that_is_taken_up_twice_on_another_day_counts_there_what_it_takes_there(monkeypatch):
     midnight = 1_800_057_600.0
     now = [midnight - 10]

@@ -152,14 +152,14 @@ class Budget:
         """What was taken of one of its purses, by whatever process.
 
         Args:
-            key: whose: the name of the user or conversation, the id of the run, the day; today if none is given. A
-                budget that all share has no keys.
+            key: whose: the name of the user or conversation, the id of the run, the day; today if none is given. The
+                purse of a budget that all share needs none; in `purses()` its key is empty.
 
         Raises:
             Misuse: it does not say whose.
             BudgetUnavailable: the file or database cannot be used.
         """
-        if self.per is None and key is not None:
+        if self.per is None and key:
             raise Misuse(f"all share this budget, and nobody has a purse of their own: spent(), and not spent({key!r})")
         if self.per == "day" and key is None:
             key = day()
