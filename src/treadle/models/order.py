@@ -8,7 +8,7 @@ place for it, and would put it where it is refused. Pure but for what is kept. N
 
 from collections.abc import Sequence
 from operator import is_
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ class Order:
     """Puts the histories of runs in that order: the same messages become the same objects in each step."""
 
     def __init__(self) -> None:
-        self._history: History[list[Message]] = History(list, _put, _same_side, limit=KEPT)
+        self._history: History[list[Any]] = History(list, _put, _same_side, limit=KEPT)
 
     def of(self, run_id: str, messages: Sequence[Message]) -> Sequence[Message] | None:
         """`messages` in that order; None where they are so already."""
