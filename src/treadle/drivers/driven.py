@@ -111,8 +111,11 @@ class Driven:
 
     def is_told(self) -> bool:
         """Whether it was told to stop, or a run above it; what a task of its own was told by what runs in it is not."""
-        task = self._task
-        if self.told or (task is not None and task.cancelling() > self._cancels):
+        task, before = self._task, self._cancels
+        if self._own is None or self._own.done():
+            # A loop by hand, or a replay, is carried out by whoever awaits it.
+            task, before = asyncio.current_task(), 0
+        if self.told or (task is not None and task.cancelling() > before):
             return True
         return self._above is not None and self._above.is_cancelled()
 

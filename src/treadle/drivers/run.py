@@ -22,6 +22,7 @@ It does no waiting itself, but for the journal. `drive.py` carries its commands 
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -379,7 +380,7 @@ class Run:
     async def call_tool(self, record: CallRecord) -> None:
         """Carries one tool call as far as it goes, and feeds its result, or that it waits for someone."""
         running_loop()
-        await self.driver.act(self, [record])
+        await self.driven.carry(partial(self.driver.act, self, [record]))
 
     @property
     def result(self) -> RunResult[Any]:
