@@ -334,6 +334,13 @@ Json = Union[dict[str, "Json"], list["Json"], int, None]  # noqa: UP007
 Ended = TypeAliasType("Ended", "dict[str, Ended] | list[Ended] | int | None")
 
 
+Here = TypeAliasType("Here", ToolContext[Any])
+Lent = TypeAliasType("Lent", Injected[dict[str, int]])
+
+
+def by_other_names(a: int, where: Here, lent: Lent, perhaps: Lent | None = None) -> None: ...
+
+
 def endless(a: Json) -> None: ...
 
 
@@ -390,6 +397,13 @@ def called_back(n: int, it: Callable[[], int]) -> None: ...
 def test_what_cannot_be_a_tool_is_refused_with_advice(function: Any, words: str) -> None:
     with pytest.raises(BadTool, match=words):
         tool(function)
+
+
+def test_what_is_injected_may_have_a_name_of_its_own() -> None:
+    """`type Lent = Injected[…]` was a parameter for the model to fill: it was asked for the dependencies."""
+    made = tool(by_other_names)
+    assert list(properties(made)) == ["a"]
+    assert made.injected == (("where", "context"), ("lent", "deps"), ("perhaps", "deps"))
 
 
 def test_a_type_that_is_made_of_itself_is_read_to_its_end() -> None:

@@ -212,8 +212,18 @@ def _injection(annotation: Any) -> tuple[Injection | None, Any]:
 
 def _arms(annotation: Any) -> tuple[Any, ...]:
     """What a union is made of; the annotation itself if it is none."""
-    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    return typing.get_args(annotation) if is_union else (annotation,)
+    kind = _meant(annotation)
+    is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    return tuple(map(_meant, typing.get_args(kind))) if is_union else (kind,)
+
+
+def _meant(kind: Any) -> Any:
+    """What a `type` statement names, where `kind` is such a name."""
+    try:
+        return getattr(kind, "__value__", kind)
+    except NameError:
+        # It is made of what is not there; Pydantic says so.
+        return kind
 
 
 def _classes(deps: Any, annotation: Any) -> list[type]:
@@ -237,9 +247,7 @@ def _needed(deps: Any, annotation: Any) -> str:
 
 
 def _kinds_of(deps: Any) -> tuple[Any, ...]:
-    kind = typing.get_args(deps)[0] if typing.get_origin(deps) is Annotated else deps
-    # What a `type` statement names.
-    return _arms(getattr(kind, "__value__", kind))
+    return _arms(typing.get_args(deps)[0] if typing.get_origin(deps) is Annotated else deps)
 
 
 def _is_none(kind: Any) -> bool:
