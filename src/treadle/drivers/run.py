@@ -21,7 +21,7 @@ It does no waiting itself, but for the journal. `drive.py` carries its commands 
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -83,7 +83,7 @@ class Driver(NamedTuple):
     """Who carries a run out, and the runs below it: the whole of it, some of its calls, or its end."""
 
     drive: "Callable[[Run], Awaitable[None]]"
-    act: "Callable[[Run, Sequence[CallRecord]], Awaitable[None]]"
+    act: "Callable[[Run, Sequence[CallRecord]], Coroutine[Any, Any, None]]"
     end: "Callable[[Run, Stop], Awaitable[None]]"
 
 
