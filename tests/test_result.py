@@ -259,3 +259,18 @@ async def test_a_run_below_that_waits_names_the_run_in_which_it_is_decided():
             await take(below.run_id)
     with pytest.raises(RunStopped, match=r"^waiting: pay \(call_0_0\)\. Give the decisions or results"):
         below.require()
+
+
+class Measured(BaseModel):
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
+    value: float
+    low: float
+
+
+def test_what_is_no_number_is_none_in_plain_data_whatever_its_type_says():
+    """It was a float that no JSON has, nor equals itself where it was NaN."""
+    model = ScriptedModel(['{"value": "NaN", "low": "-Infinity"}'])
+    found = Agent(model, output=Measured).run_sync("How much is it?").to_dict()
+    assert found["output"] == {"value": None, "low": None}
+    assert json.loads(json.dumps(found, allow_nan=False)) == found

@@ -16,7 +16,9 @@ from treadle.models.errors import ModelError
 
 def plain_value(value: Any) -> Any:
     """`value` as JSON gives it back."""
-    return from_json(to_json(value, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True))
+    made = from_json(to_json(value, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True))
+    # A Pydantic model may say of itself that what is no number is written, which JSON does not know.
+    return from_json(to_json(made, inf_nan_mode="null"))
 
 
 def fields_as_data(struct: msgspec.Struct) -> dict[str, Any]:
