@@ -220,10 +220,7 @@ class HttpModel:
             raise
         finally:
             if reply is not None:
-                with anyio.CancelScope(shield=True):
-                    if said_done:
-                        await drained(reply)
-                    await reply.aclose()
+                await _left(reply, said_done)
 
     def _as_sent(self, request: ModelRequest) -> ModelRequest:
         settings = held_to_length(merged(self.settings, request.settings))
@@ -362,6 +359,14 @@ class HttpModel:
         if not isinstance(self._transport, HttpTransport):
             return "Check the credentials of the client that was given"
         return self._access.advice
+
+
+async def _left(reply: Reply, said_done: bool) -> None:
+    """Closes a reply, whatever is cancelled; one that is whole is heard out, so that its connection serves again."""
+    with anyio.CancelScope(shield=True):
+        if said_done:
+            await drained(reply)
+        await reply.aclose()
 
 
 def _at_least(reported: UsageReported | None, took: Usage | None) -> UsageReported | None:
