@@ -55,7 +55,7 @@ def test_the_kernel_does_not_grow():
     # 40 of them say what servers of tools listed: what comes from outside is an event; 30, which arguments a person
     # put in place of the model's, and whether they are others; 7, what was asked before a conversation was handed on,
     # and which results a run below tells.
-    assert lines <= 3_149
+    assert lines <= 2_970
 
 
 def test_decide_is_told_what_was_judged():
