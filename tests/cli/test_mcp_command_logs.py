@@ -13,11 +13,11 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from stem import Stem, start_in, surroundings
 
 from treadle.journal.sqlite import SqliteJournal
 from treadle.kernel.events import RunFinished
@@ -40,11 +40,11 @@ HEAD = (
 
 
 @pytest.mark.parametrize("debug", ["0", "1"])
-def test_a_client_that_goes_away_is_a_line_of_the_log(tmp_path: Path, debug: str) -> None:
+def test_a_client_that_goes_away_is_a_line_of_the_log(tmp_path: Path, stem: Stem | None, debug: str) -> None:
     (tmp_path / "shown.py").write_text(TOOLS, encoding="utf-8")
-    command = [sys.executable, "-m", "treadle", "mcp", "--tools", "shown:look", "--http", "0"]
-    environment = {**os.environ, "TREADLE_DEBUG": debug, "TREADLE_JOURNAL": str(tmp_path / "runs.db")}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment) as serving:
+    command = ["-m", "treadle", "mcp", "--tools", "shown:look", "--http", "0"]
+    environment = {**surroundings(), "TREADLE_DEBUG": debug, "TREADLE_JOURNAL": str(tmp_path / "runs.db")}
+    with start_in(stem, command, tmp_path, environment, stderr=subprocess.PIPE, text=True) as serving:
         try:
             assert serving.stderr is not None
             found = re.search(r"127\.0\.0\.1:(\d+)/mcp", serving.stderr.readline())
@@ -85,12 +85,12 @@ SHORT = "import treadle.mcp.outstanding as o; o.GRACE = 3.0;from treadle.cli imp
 @pytest.mark.parametrize("seconds", [1, 60], ids=["short", "long"])
 @pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_that_is_told_to_stop_waits_for_calls_and_says_so_alone(tmp_path, version, told, seconds):
+def test_a_server_that_is_told_to_stop_waits_for_calls_and_says_so_alone(tmp_path, stem, version, told, seconds):
     (tmp_path / "shop.py").write_text(WAITS, encoding="utf-8")
-    command = [sys.executable, "-c", SHORT, "mcp", "--tools", "shop", "--http", "0"]
+    command = ["-c", SHORT, "mcp", "--tools", "shop", "--http", "0"]
     journal = tmp_path / "runs.db"
-    environment = {**os.environ, "TREADLE_JOURNAL": str(journal)}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment) as serving:
+    environment = {**surroundings(), "TREADLE_JOURNAL": str(journal)}
+    with start_in(stem, command, tmp_path, environment, stderr=subprocess.PIPE, text=True) as serving:
         try:
             assert serving.stderr is not None
             url = serving.stderr.readline().split()[-1]

@@ -13,8 +13,6 @@ import asyncio
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from contextlib import closing
@@ -22,6 +20,7 @@ from pathlib import Path
 
 import driven
 import pytest
+from stem import Stem, start_in, surroundings
 
 from treadle import Agent, Budget, SqliteJournal, Text, Usage, tool
 from treadle.drivers.heartbeat import Lease
@@ -39,12 +38,12 @@ PATIENCE = 30.0
 class Other:
     """Another process that drives the run of a world."""
 
-    def __init__(self, folder: Path, world: str, seconds: float = 15.0, address: str = "") -> None:
+    def __init__(self, stem: Stem | None, folder: Path, world: str, seconds: float = 15.0, address: str = "") -> None:
         self.ledger, self.path, self.world = folder / "ledger", folder / "runs.db", world
         self.address = address or str(self.path)
         driven.LEDGER = self.ledger
-        command = [sys.executable, str(HERE / "driven.py"), self.address, str(self.ledger), world, str(seconds)]
-        self.process = subprocess.Popen(command)
+        command = [str(HERE / "driven.py"), self.address, str(self.ledger), world, str(seconds)]
+        self.process = start_in(stem, command, folder, surroundings())
 
     def lines(self, whose: int | None = None) -> list[str]:
         text = self.ledger.read_text() if self.ledger.exists() else ""
@@ -96,12 +95,12 @@ class Other:
 
 
 @pytest.fixture
-def other(tmp_path, request):
+def other(tmp_path, stem):
     """Starts other processes, and ends what is left of them."""
     started = []
 
     def start(world, **options):
-        started.append(Other(tmp_path, world, **options))
+        started.append(Other(stem, tmp_path, world, **options))
         return started[-1]
 
     yield start
