@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 # Behind all others: this folder holds folders with names such as `typing`.
 sys.path.append(str(Path(__file__).parent))
 
-from depth import deep
+from depth import PROFILE, deep
 from postgres_server import Server, programs
 from stem import PLAIN, PROGRAMS, Stem
 
@@ -34,11 +34,8 @@ settings.register_profile(
     max_examples=deep(40),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-# Fewer, as they are the same ones every time: `make test` and `make properties` are what looks where nobody has looked.
-settings.register_profile(
-    "ci", settings.get_profile("dev"), max_examples=deep(25), derandomize=True, database=None, print_blob=True
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True)
+settings.load_profile(PROFILE)
 
 
 def pytest_configure() -> None:

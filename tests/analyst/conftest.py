@@ -51,7 +51,7 @@ def _one(tmp_path_factory: pytest.TempPathFactory) -> OneEngine:
 @pytest.fixture
 def one_engine(_one: OneEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Has what is asked answered by one engine; `make properties` has an engine opened for each question."""
-    if DEPTH == 1:
+    if DEPTH <= 1:
         monkeypatch.setattr(duckdb, "connect", _one.connect)
 
 

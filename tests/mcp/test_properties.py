@@ -8,6 +8,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -168,7 +169,7 @@ def check(events, outside, result):
             assert (event.name or found.doing.name) in known
 
 
-@settings(max_examples=150)
+@settings(max_examples=deep(150))
 @given(
     st.lists(calls, min_size=1, max_size=4),
     st.lists(st.sampled_from(HAPPENS), max_size=8),

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.mcp.raw_http import TOOLS, RawHTTP
@@ -81,7 +82,7 @@ async def to_its_end(steps, happens, effect, interrupted, decisions):
     return world, await journal.read(result.run_id), result, replay
 
 
-@settings(max_examples=40)
+@settings(max_examples=deep(40))
 @given(
     st.lists(st.lists(st.sampled_from(["old", "new"]), min_size=1, max_size=3), min_size=1, max_size=3),
     st.lists(st.tuples(st.sampled_from([*HAPPENS]), st.sampled_from(MEANWHILE)), max_size=12),

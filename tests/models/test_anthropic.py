@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -559,7 +560,7 @@ def histories(draw) -> list[Message]:
     return [*messages, UserMessage("end")]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=deep(200), deadline=None)
 @given(history=histories(), tools=st.sampled_from([(), (ADD,), (ADD, SUB)]))
 def test_every_body_keeps_the_rules_of_the_api(history, tools):
     codec = AnthropicCodec()
@@ -1071,7 +1072,7 @@ def broken(draw, good: list[dict[str, Any]]) -> list[Any]:
     return events
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=deep(300), deadline=None)
 @given(events=broken(GOOD))
 def test_whatever_a_stream_holds_it_is_read_or_refused_by_a_typed_error(events):
     try:

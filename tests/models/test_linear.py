@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import example as among
 from hypothesis import strategies as st
@@ -565,7 +566,9 @@ def test_a_reply_of_any_kind_is_read_in_linear_time(steps, format, unit):
 
 
 @settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=deep(50),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     format=st.sampled_from(["json", "react", "tags"]),

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -287,7 +288,7 @@ PARTS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=deep(200), deadline=None)
 @given(turns=st.lists(st.lists(PARTS, max_size=4), max_size=4))
 def test_reasoning_is_never_the_last_that_a_turn_says(turns):
     codec = ResponsesCodec()
@@ -729,7 +730,7 @@ def broken(draw) -> list[Any]:
     return [*events, closing()] if draw(st.booleans()) else events
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=deep(300), deadline=None)
 @given(events=broken())
 def test_whatever_a_stream_holds_it_is_read_or_refused_by_a_typed_error(events):
     try:

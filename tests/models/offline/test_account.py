@@ -5,6 +5,7 @@ from itertools import permutations
 from typing import Any, Literal
 
 import pytest
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -173,7 +174,7 @@ TEMPLATES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=deep(150), deadline=None)
 @given(template=TEMPLATES, word=HOSTILE, data=st.data())
 def test_a_hostile_word_anywhere_is_used_or_said_or_forbids_the_answer(
     shops: Skill, template: tuple[str, tuple[str, ...], str], word: str, data: st.DataObject

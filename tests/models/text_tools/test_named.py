@@ -6,6 +6,7 @@ Never the answer in silence; and what is an answer is none of them.
 import json
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -127,7 +128,7 @@ def test_an_object_that_is_asked_for_as_the_answer_is_no_call_by_its_key(protoco
     assert (reply.message.calls, reply.message.text) == ((), f'{{"search": {BODY}}}')
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=st.sampled_from([*READ.values(), *UNSURE.values(), *ANSWERS]),
     before=st.sampled_from(["", "I look.\n", "- "]),

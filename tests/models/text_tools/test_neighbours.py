@@ -7,6 +7,7 @@ form; one that says something and ends in such a call is a fault; a call that so
 import json
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -264,7 +265,7 @@ def test_an_observation_made_up_after_an_action_is_left_out(protocols, format):
     assert protocols.parts(text, format) == [("search", BODY)]
 
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=deep(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 WORDS = st.lists(
     st.sampled_from(["I", "found", "that", "search", "add", "it.", "So:", "(see", "[1])", "\n", "\n\n", "- ", "`x`"]),
     min_size=1,

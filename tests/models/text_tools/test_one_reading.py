@@ -3,6 +3,7 @@
 from itertools import combinations_with_replacement
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -48,7 +49,7 @@ def test_arguments_before_a_label_are_read_alike_wherever_the_reply_is_cut(proto
     assert others == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(format=st.sampled_from(FORMATS), text=TEXTS)
 def test_any_text_cut_anywhere_has_one_reading(protocols, specs, format, text):
     whole = reading(protocols, specs, text, format, [text])

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -427,7 +428,7 @@ def test_a_call_in_the_form_that_was_asked_for_is_made_on_a_line_of_its_own(prot
 MARKS = st.text(st.sampled_from("*_~`#>-+:;.|@!/$ \"'«»()[]{}<>=\n"), max_size=6)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=deep(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     format=st.sampled_from(FORMATS),
     before=MARKS,

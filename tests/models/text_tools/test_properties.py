@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from treadle.models.text_tools.history import History
 from treadle.models.text_tools.model import _form
 
 FORMATS = ("json", "react", "tags")
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=deep(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 FRAGMENTS = [
     *('{"name":"search",', '"arguments":', '{"query":"x"}', "}", "{", "[", "]", "[{", "'", '"', ",", "//", "/*", "\\"),
     *("{'tool': 'add', 'args': {'a': 1, 'b': 2,}}", '{"name":"nope",', "Result of x:", "None", " ", "\n", "\n\n", "1"),
