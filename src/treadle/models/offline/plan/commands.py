@@ -64,6 +64,10 @@ _DOING = (
 )
 _TURNING = word_set("turn switch")
 _ON_OFF = word_set("on off")
+_ADDED = word_set(
+    "add sum total number integer value figure amount quantity float decimal operand term addend two three several "
+    "together return result"
+)
 _GIVEN = re.compile(r"\b(?:another|new|more|to)\b")
 
 
@@ -135,6 +139,12 @@ class Commands:
     def _only_numbers(self) -> bool:
         return bool(self.shapes) and all(shape == "number" for shape in self.shapes)
 
+    @property
+    def _speaks_of_numbers(self) -> bool:
+        """Whether it names nothing but numbers: "Add two numbers", and not "Add salt to a tank"."""
+        said = {word for word in (*parts(self.name), *parts(self.summary)) if len(word) > 1}
+        return all(is_function_word(word) or singular(word) in _ADDED for word in said)
+
     @cached_property
     def change(self) -> frozenset[str] | None:
         """The verbs that command the tool, unless it says that it only tells something; then None."""
@@ -191,7 +201,7 @@ class Commands:
             return also if also and first in _FINDING else frozenset({first, singular(self._begun[0])})
         if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and "expression" in self.shapes):
             return None
-        adds = first == "add" and len(self.shapes) >= 2 and self._only_numbers
+        adds = first == "add" and len(self.shapes) >= 2 and self._only_numbers and self._speaks_of_numbers
         groups = [group for group in CHANGES if self._verbs & group]
         if not groups and first.isalpha():
             deed = frozenset({first}) if is_a_deed(self.name, self.summary, self.takes) else None
