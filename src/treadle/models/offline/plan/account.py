@@ -17,7 +17,7 @@ from treadle.models.offline.grammar.many import is_own, is_written_large
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, groups_of, is_function_word, is_verb, singular, stem, tokens
 from treadle.models.offline.plan.numbers import bound_of
-from treadle.models.offline.plan.orders import bound_to_happen, options_left, ordered_otherwise
+from treadle.models.offline.plan.orders import options_left, ordered_otherwise
 from treadle.models.offline.plan.refusals import (
     and_nothing_else,
     done_to_another,
@@ -156,11 +156,7 @@ def _of_another(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple
     found += (
         true_of_all(clause, tools, used) + of_which_one(clause, tools, used) + of_another_thing(clause, tools, used)
     )
-    return found + (
-        ordered_otherwise(clause, tools, used)
-        + options_left(clause, tools, used)
-        + bound_to_happen(clause, tools, used)
-    )
+    return found + ordered_otherwise(clause, tools, used) + options_left(clause, tools, used)
 
 
 def _harmless(

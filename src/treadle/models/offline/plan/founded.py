@@ -16,15 +16,14 @@ from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.naming import INFORMATION
-from treadle.models.offline.plan.orders import PARTICLES, WHEN, besides_the_order, lacks_particle
+from treadle.models.offline.plan.orders import PARTICLES, lacks_particle
+from treadle.models.offline.plan.spoken_for import unspoken
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.ties import PEOPLE
 from treadle.models.offline.plan.toolbox import KnownTool, Param
 
 Span = tuple[int, int]
 
-# These are hardly anything else behind a verb; "on" and "in" lead a day or a place there as well.
-_ADVERBS = word_set("up down out off back away")
 _LEADING = word_set("of on at in by with from about against under over for to after before during near into onto")
 _CHANGING = frozenset().union(*CHANGES)
 # What "of" stands behind is a noun, but for what is disposed of.
@@ -69,7 +68,10 @@ _CALLED_BY_WORDS = frozenset(
 )
 _CALLED_BY_A_DEED = frozenset(map(stem, ("task", "todo", "chore", "reminder")))
 _EVERY = word_set("all everything everyone everybody both any")
-_ANYWHERE = word_set("everywhere anywhere somewhere nowhere elsewhere")
+_ANYWHERE = word_set(
+    "everywhere anywhere somewhere nowhere elsewhere myself yourself himself herself itself ourselves yourselves "
+    "themselves whoever whatever whichever"
+)
 _SAID = re.compile(r"\b(?:that|because(?: of)?|saying|says)\b", re.IGNORECASE)
 # What may stand beside a word that went into an argument, and is no part of it.
 _OPENS = re.compile(r"[\s\"'“”‘’«»„(:;,#]")
@@ -90,7 +92,7 @@ def unfounded(
         used: the stretches that went into arguments.
     """
     found = [clause.text[start:end] for start, end in _other_verb(clause, tool, used)]
-    found += [clause.text[start:end] for start, end in besides_the_order(clause, tool, used)]
+    found += [clause.text[start:end] for start, end in unspoken(clause, tool, arguments, used)]
     found += _cut_off(clause, used) if tool.change is not None else []
     found += _of_nothing(clause, tool, arguments) + _turned_round(clause, tool, arguments)
     spare = {word for param in tool.params if param.name not in arguments for word in param.nouns}
@@ -107,8 +109,6 @@ def unfounded(
             found += _not_written(clause, param, text) or _of_another_kind(clause, tool, param, text)
             found += [text] if _is_no_name(clause, param, text) or _is_no_code(clause, param, text) else []
             if not fits.is_free_text(param) and text.islower() and text in clause.text:
-                # "Spades once approved" are none that are called so.
-                found += [word for word in text.split()[1:] if word in WHEN]
                 aside = param.shape == "text" and re.search(rf",\s*(?:just|only)\s+{re.escape(text)}\b", clause.text)
                 # Nobody is called "kidding" in "…, just kidding".
                 found += [text] if aside else []
@@ -228,13 +228,6 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
     if led is not None and _is_led(clause, tool, verb.low, led, called):
         # To report on an item is not to report it, and the "attack of the dragon" is no order.
         return [(verb.start, led.end)]
-    for token in (after, *clause.tokens[-2:]):
-        if token is None or token.low not in _ADVERBS or token.start < verb.end or _is_quoted(clause, token.start):
-            continue
-        own = token.low in called or parts(tool.name)[0].endswith(token.low)
-        # What switches something has a value of its own for it.
-        if not own and not (overlaps(token.start, token.end, used) and _switches(tool)):
-            return [(verb.start, token.end)]
     return []
 
 
@@ -276,10 +269,6 @@ def _is_led(clause: Clause, tool: KnownTool, verb: str, after: Token, called: Co
     return verb in _NO_ORDER_OF or all(
         word != "of" or singular(before) not in tool.called | {verb} for before, word in pairwise(told)
     )
-
-
-def _switches(tool: KnownTool) -> bool:
-    return any(param.shape == "boolean" or param.enum for param in tool.params)
 
 
 def _is_quoted(clause: Clause, start: int) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from treadle.models.offline.grammar.english import CHANGES, TELLING_VERBS, word_set
-from treadle.models.offline.grammar.meaning import is_idle
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, parts, singular, stem, tokens
 from treadle.models.offline.plan.structures import overlaps
@@ -31,49 +30,14 @@ PARTICLES = word_set("up down out off back away over on in left right")
 _LEADING_STATE = ("as", "in", "the")
 _TAKING = word_set("get give bring take fetch")
 _WHETHER = word_set("whether if how when who whose where why which")
-WHEN = word_set(
-    "when whenever once while whilst unless if until till provided assuming maybe perhaps possibly "
-    "pending awaiting depending barring"
-)
-# What an order may hold besides its verb, what that is done to, and the words of the tool.
-_BESIDE_ORDERS = word_set(
-    """a an the this that these those some any each every both all of for in on at to from with by into onto about as
-    under over up out off down away back via per and or also too please pls plz thx thank thanks kindly just only then
-    so now right immediately me us my mine our ours you your his her hers its their theirs him he she they it them here
-    there one ones same other another more additional further new next last first very much lot ok okay hey hi hello
-    well like such who which whose what where when while if but not no without until since than i we number nr
-    id s"""
-)
 _VERB_AND_NAME = re.compile(
     r"\W*(?i:please\s+)?(?P<verb>(?i:look ?up|[a-z]+))\s+"
     r"(?P<what>(?:[\"'“][^\"'“”]+[\"'”]|[\w/.:-]*[./\d][\w/.:-]*|(?:[A-Z][\w-]*\s*)+))(?i:,? please)?[.!\s]*$"
 )
-_BE = word_set("is are was were be been")
 _SHOWN = re.compile(
     r"\b(?:(?:show|tell|give|get) (?:me|us)|(?:show|see|get)(?! (?:up|off|out|away|back|rid|to|you|in|on)\b))\b",
     re.IGNORECASE,
 )
-_SUBJECTS = word_set("i we he she they")
-_SO_ON = re.compile(r"\band (?:so (?:on|forth)|the like|more|vice versa)\b\W*$", re.IGNORECASE)
-_LATER = re.compile(
-    r"\bin (?:about |around )?(?:(?:half )?an?|\d+|a few|a couple of|some) "
-    r"(?:second|minute|hour|day|week|month|year)s?\b"
-    r"|\bfor (?:now|the (?:moment|present))\b|\bfrom now(?! on)\b",
-    re.IGNORECASE,
-)
-_IN_A_WHILE = re.compile(
-    r"\bin (?:about |around )?\d[\d.]* (?:second|minute|hour|day|week|month|year)s?\b", re.IGNORECASE
-)
-_DELAYS = re.compile(
-    r"\b(?:in how many|after|with(?:in| a delay)|delay\w*|later|from now|timers?|wait\w*|snooz\w*|remind\w*)\b",
-    re.IGNORECASE,
-)
-_CUT_OFF = word_set(
-    "and or but so with for to at by of in on the a an as from like that which who whose about regarding via per into "
-    "onto"
-)
-_PLACED = word_set("in on")
-_HESITATING = re.compile(r"\.{2,}(?!\w)|…")
 _POLITE = word_set("please pls plz thx thank thanks you kindly now")
 _SAID = ("text", "names", "number")
 _BETWEEN = word_set("of is as to the a an")
@@ -149,60 +113,6 @@ def _counted(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -
         if many and not overlaps(token.start, token.end, used):
             return token.start, token.end
     return None
-
-
-def bound_to_happen(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:
-    """The word by which something is to be done only when something else has happened, or may be left undone: "Close it
-    when it is fixed", "maybe close it"."""
-    if not any(tool.may_change for tool in tools):
-        return []
-    said = {word.low for tool in tools for word in tokens(tool.spec.description)}
-    quoted = [(value.start, value.end) for value in clause.values if value.kind == "quoted"]
-    taken = [*used, *quoted]
-    return [
-        (token.start, token.end)
-        for token in clause.tokens
-        if token.low in WHEN - said and not overlaps(token.start, token.end, taken)
-    ]
-
-
-def besides_the_order(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[Span]:
-    """What is no part of an order: "Cancel B8 is what I did", "Close 101, I think", "Remind me to remind Sud"."""
-    verb = next((token for token in clause.tokens if token.low == clause.opening), None)
-    if verb is None:
-        return []
-    if clause.asks_whether_to:
-        return [(verb.start, verb.end)]
-    own = {word.low for word in tokens(f"{tool.spec.description} {tool.name.replace('_', ' ')}")}
-    own |= {word for param in tool.params for word in (*param.words, *param.stems, *param.nouns)}
-    said = [*_SO_ON.finditer(clause.text), *_LATER.finditer(clause.text), *_HESITATING.finditer(clause.text)]
-    wording = " ".join([*parts(tool.name), tool.spec.description, *(param.description for param in tool.params)])
-    quoted = [(value.start, value.end) for value in clause.values if value.kind == "quoted"]
-    found = [match.span() for match in said if not overlaps(*match.span(), used)]
-    if _DELAYS.search(wording) is None:
-        # "Mute it in 2 hours" is not for 2 hours.
-        found += [match.span() for match in _IN_A_WHILE.finditer(clause.text) if not overlaps(*match.span(), quoted)]
-    last = next((token for token in reversed(clause.tokens) if token.low not in _POLITE), verb)
-    placed = last.low in _PLACED & own
-    if last.low in _CUT_OFF and not placed and not overlaps(last.start, last.end, used):
-        # "Close ticket 88 and" is not all that was to be said.
-        found.append((last.start, last.end))
-    values = [(value.start, value.end) for value in clause.values]
-    # "Record that Mia is adopted by Eva"
-    beside = _BESIDE_ORDERS | _BE if clause.words_after(verb.end, 1) == ("that",) else _BESIDE_ORDERS
-    for before, token in pairwise(clause.tokens):
-        if token.start < verb.end or overlaps(token.start, token.end, [*used, *values]):
-            continue
-        again = before.low == "to" and token.low in (tool.change or ())
-        strange = token.low not in beside and is_idle(token.text) and not {token.low, token.stem} & own
-        subject = token.low in _SUBJECTS and (before.low == "what" or before.low not in _BESIDE_ORDERS)
-        # "Restart web-1 restarted ok" is what a log says.
-        again_so = token.stem == verb.stem or token.low.startswith(verb.low)
-        told = token.low.endswith("ed") and again_so and token.low not in own
-        told = told or (token.low in ("ok", "okay") and "," not in clause.text[before.end : token.start])
-        if again or strange or subject or told:
-            found.append((token.start, token.end))
-    return found
 
 
 def options_left(clause: Clause, tools: Sequence[KnownTool], used: Sequence[Span]) -> list[Span]:

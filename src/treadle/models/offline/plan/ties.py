@@ -42,10 +42,6 @@ _OF_PLACES = word_set("in at near from to on")
 _TITLED = re.compile(r"(?:Mrs?|Ms|Miss|Dr|Prof)\b")
 _DIRECTED = word_set("and or to into onto from with without by about against via")
 _SETTING = word_set("set change update adjust modify switch")
-_RESETTING = word_set(
-    "set change update modify edit rename adjust assign reassign move transfer switch promote demote upgrade downgrade"
-)
-_SPANS = word_set("seconds minutes hours days weeks months years")
 _FILLING = word_set("fill refill drain empty pump charge inflate deflate dilute")
 _LEVELS = word_set("to target level until")
 _OBJECT = "<object>"
@@ -112,8 +108,6 @@ def is_led_astray(tool: KnownTool, param: Param, value: Value, clause: Clause) -
     """Whether a clause leads a value the other way than the tool says: "to Market Square" is no stop that a bus leaves
     "from"."""
     led, told = fits.led_by(param, value, clause), told_leads(tool, param)
-    if tool.change is not None and _is_led_back(tool, param, value, clause):
-        return True
     if value.kind == "number":
         # To heal somebody by 20 points is not to heal him to 20.
         said = {token.low for token in tokens(tool.spec.description)}
@@ -128,17 +122,6 @@ def is_led_astray(tool: KnownTool, param: Param, value: Value, clause: Clause) -
         # "Lend the rest of Emma" lends nothing to Emma.
         return bool(told & _AT) and value.kind != "quoted"
     return not fits.direction(param) and led not in told and bool(told & set(_OPPOSITE.get(led, ())))
-
-
-def _is_led_back(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
-    """Whether a clause says when, and not how long, "Irrigate zone B at 20 minutes", or from what something is to
-    become another, "Promote Kim from E7", to a tool that does not speak so."""
-    led = next(iter(clause.words_before(value.start, 1)), "")
-    lasts = value.kind == "number" and bool(_SPANS & {*parts(param.name), *clause.words_after(value.end, 1)})
-    back = clause.opening in _RESETTING and fits.direction(param) != "from"
-    said = tokens(f"{tool.spec.description} {param.description} {' '.join(parts(param.name))}")
-    astray = (led == "from" and (lasts or back)) or (led == "at" and lasts)
-    return astray and led not in {token.low for token in said}
 
 
 def _quoted_by(value: Value, clause: Clause) -> re.Match[str] | None:
