@@ -221,6 +221,7 @@ def test_polling_is_what_the_steps_end_with_since_the_answer_was_first_given():
     assert not polled([pending], [pending, ("look", "1", "a")], [pending])
     assert not polled([pending], [("look", "1", "a")], [pending])
     assert not polled([pending], [done], [pending])
+    assert not polled([("look", "1", "a")], [("look", "1", "a")], [("look", "1", "a")])
     assert not polled([pending], [("status", '{"n": 1}', "pending")], [pending])
     assert polled([done], [pending], [pending], [pending])
 

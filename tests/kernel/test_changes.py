@@ -474,6 +474,8 @@ def test_a_person_is_asked():
 def test_a_person_decides():
     asked = acting(ApprovalRequested(0, "a"))
     assert call_changed(asked, ApprovalDecided(0, "a", True)) == {"status": "approved", "leave": 1}
+    answered = [*RUNNING, ResultAwaited(0, "a", True, question="which?", again="token", at=105.0)]
+    assert call_changed(answered, ApprovalDecided(0, "a", True, answer="1")) == {"status": "approved", "answer": "1"}
     edited = {"status": "approved", "edited": "[]", "leave": 1}
     assert call_changed(asked, ApprovalDecided(0, "a", True, arguments="[]")) == edited
     corrected = {**edited, "corrected": True}
