@@ -214,3 +214,31 @@ async def test_where_no_tool_may_be_called_a_word_of_calls_is_none(serve, choice
     model = chat(server, streaming=False)
     agent = Agent(model) if choice == "no tools" else Agent(model, tools=[paying([])], tool_choice="none")
     assert (await agent.run("pay A")).text == "Done."
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_the_words_of_a_server_that_says_of_each_reply_that_it_calls_tools_are_taken(serve, streamed):
+    """As LMDeploy and LocalAI do: https://github.com/InternLM/lmdeploy/issues/3349."""
+    paid = []
+    made = chunks if streamed else completion
+    answer = made("tool_calls", {"content": "Done."})
+    server = serve(answering(made("tool_calls"), answer, streamed=streamed))
+    model = chat(server, streaming=streamed)
+    result = await Agent(model, tools=[paying(paid)]).run("pay A")
+    assert (result.text, paid, result.usage) == ("Done.", ["A"], Usage(21, 6))
+    told = [(await Agent(model, tools=[paying([])], retries=0).run("pay A")).finished for _ in range(4)]
+    assert told == [False, False, True, True]
+
+
+@pytest.mark.parametrize("choice", ["required", "pay"])
+async def test_the_words_of_a_reply_that_had_to_be_a_call_are_not_taken(serve, choice):
+    server = serve(answering(completion("tool_calls", LOST)))
+    result = await Agent(chat(server, streaming=False), tools=[paying([])], tool_choice=choice).run("pay A")
+    assert (type(result.error), result.usage) == (UnfinishedReply, Usage(21, 6))
+
+
+async def test_a_call_is_lost_each_time_where_a_server_has_said_that_a_reply_stops(serve):
+    server = serve(answering(completion("stop", {"content": "Hello."}), completion("tool_calls", LOST)))
+    agent = Agent(chat(server, streaming=False), tools=[paying([])])
+    assert (await agent.run("hi")).text == "Hello."
+    assert type((await agent.run("pay A")).error) is UnfinishedReply

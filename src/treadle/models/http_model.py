@@ -32,6 +32,7 @@ from treadle.models.fixed import billed
 from treadle.models.given import check_options
 from treadle.models.hidden import Hidden
 from treadle.models.hosts import host_of
+from treadle.models.lost_calls import LostCalls
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, UsageReported
 from treadle.models.price import KINDS, Price
@@ -41,7 +42,7 @@ from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import Provider
 from treadle.models.refused_thinking import RefusedThinking
 from treadle.models.refused_wishes import may_be_answered
-from treadle.models.sound import check_calls, reported_of
+from treadle.models.sound import reported_of
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated, named_terms, searched
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole
@@ -107,6 +108,7 @@ class HttpModel:
         self._headers: Mapping[str, str] = options.get("headers") or {}
         self._hidden = Hidden(self._access.key, self._headers)
         self._thinking = RefusedThinking(provider.dialect, self.name, model)
+        self._lost_calls = LostCalls(self.name)
 
     @property
     def name(self) -> str:
@@ -189,7 +191,7 @@ class HttpModel:
                     if isinstance(event, ModelReply):
                         try:
                             self._check(event)
-                            check_calls(event, request)
+                            self._lost_calls.check(event, request)
                         except ModelError:
                             # It is whole, and so is what it says that it took.
                             counted = decoder.reported

@@ -31,13 +31,14 @@ from treadle.models.history import History
 from treadle.models.hosts import Host, takes_turns
 from treadle.models.langchain_messages import from_langchain, to_langchain
 from treadle.models.langchain_reply import Reading
+from treadle.models.lost_calls import LostCalls
 from treadle.models.order import Order
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.price import Price
 from treadle.models.price_table import PriceTable, own_price
 from treadle.models.profile import ModelProfile, OutputMode, profile_with_window
-from treadle.models.sound import check_calls, reported_of
+from treadle.models.sound import reported_of
 from treadle.models.terms import Terms, asked_terms, named_terms
 from treadle.models.tool_schema import as_taken
 
@@ -132,6 +133,7 @@ class LangChainModel:
         self._history = _history_for(self._kind)
         self._order = Order() if takes_turns(Host(), _model_name(chat_model)) else None
         self._tells_end = self._kind in TELL_THE_END
+        self._lost_calls = LostCalls(self.name)
 
     def __repr__(self) -> str:
         return f"LangChainModel({type(self.chat_model).__name__}, name={self.name!r})"
@@ -186,7 +188,7 @@ class LangChainModel:
                         yield event
             completed, reply = reading.close()
             try:
-                check_calls(reply, request)
+                self._lost_calls.check(reply, request)
             except ModelError:
                 yield reported_of(reply)
                 raise

@@ -36,7 +36,6 @@ from treadle.models.port import (
     AttemptFailed,
     ModelEvent,
     ModelReply,
-    ModelRequest,
     TextDelta,
     ThinkingDelta,
     ToolCallCompleted,
@@ -136,18 +135,6 @@ def _put_right(reply: ModelReply) -> ModelReply:
         request_id=_text("ModelReply.request_id", reply.request_id),
         cost=_cost("ModelReply", reply.cost),
     )
-
-
-def check_calls(reply: ModelReply, request: ModelRequest) -> None:
-    """Raises `UnfinishedReply` for a whole reply that ends with calls which are not there, as far as it may call tools.
-
-    Servers lose a call, or cannot read what the model wrote; what stands before a call is no answer.
-    """
-    if reply.finish == "tool_calls" and not reply.message.calls and request.tools and request.tool_choice != "none":
-        raise UnfinishedReply(
-            "the reply says that it ends with a call of a tool, and none came: the server lost it, or could not read "
-            "what the model wrote; it is not used, for what stands before a call is no answer"
-        )
 
 
 def tokens_of_reply(reply: ModelReply) -> int:
