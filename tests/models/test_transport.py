@@ -205,6 +205,21 @@ async def test_a_compressed_stream_is_read(serve: Serve) -> None:
     await error_of(model(broken.url), ProtocolError, "does not decompress")
 
 
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_what_is_compressed_in_a_way_that_nobody_asked_for_is_no_word_of_the_provider_and_is_counted(
+    serve: Serve, streaming: bool
+) -> None:
+    """Regression: it was told as what the provider says, and the run had taken nothing."""
+    packed = b"\x1f\x9d\x90t\x06\xa1\x82\x1d\x04"
+    server = serve(lambda peer: peer.answer("200 OK", {"content-encoding": "compress"}, packed))
+    found = await error_of(model(server.url, streaming=streaming), ProtocolError, "no text.*compress")
+    assert "\x06" not in str(found)
+    result = await Agent(model(server.url, streaming=streaming), retries=0).run("hello")
+    assert result.usage.input_tokens > 0
+    server = serve(lambda peer: peer.answer("429 Slow", {"content-encoding": "compress"}, packed))
+    assert "\x06" not in str(await error_of(model(server.url), RateLimited, "no text.*compress"))
+
+
 async def test_a_large_reply_is_read_whole(serve: Serve) -> None:
     text = "0123456789" * 1000
 

@@ -4,6 +4,7 @@ Neighbours: `treadle.models.transport`, by which the bytes come; `treadle.models
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from treadle.kernel.messages import Json
@@ -15,6 +16,17 @@ from treadle.models.halves import decoded
 FIELD: Final = re.compile(r"\s*(?::|(?:data|event|id|retry)\s*(?::|$))")
 # An event has begun here, and no keep-alive.
 STARTED: Final = re.compile(rb"^(?:data|event):", re.MULTILINE)
+
+# What no text has, and nearly all that is compressed.
+CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+def no_text(data: bytes, headers: Mapping[str, str]) -> str:
+    """What `data` is where it is no text, as what is compressed in a way that nobody asked for; empty if it is text."""
+    if CONTROL.search(data) is None:
+        return ""
+    encoding = headers.get("content-encoding", "")
+    return f"a body that is no text (content-encoding: {encoding or 'none'}); does a proxy stand between?"
 
 
 def plain_words(stream: bytes) -> str:
@@ -41,13 +53,13 @@ def event_json(data: bytes) -> Json:
     return value
 
 
-def is_json(data: bytes) -> bool:
-    """Whether `data` is one JSON value, whatever it is."""
+def no_object(data: bytes) -> str:
+    """What `data` is, which holds no JSON object, and how it begins."""
     try:
         decoded(data)
     except (ValueError, RecursionError):
-        return False
-    return True
+        return f"cut off or broken: {shown_bytes(data)}"
+    return f"no object: {shown_bytes(data)}"
 
 
 def several(data: bytes) -> list[Json]:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
 from treadle.models.aws_stream import AWS_STREAM, AwsEventParser
-from treadle.models.bodies import event_json, is_json, json_or_text, plain_words, several, shown_bytes, starts_event
+from treadle.models.bodies import event_json, json_or_text, no_object, no_text, plain_words, several, starts_event
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError, ReplyTooLong
 from treadle.models.failures import error_for_redirect
 from treadle.models.sse import EventParser
@@ -125,7 +125,7 @@ class HttpTransport:
             await response.aclose()
         if response.status_code < 400:
             raise error_for_redirect(base, response.status_code, response.headers)
-        raise error(response.status_code, response.headers, json_or_text(text))
+        raise error(response.status_code, response.headers, no_text(text, response.headers) or json_or_text(text))
 
 
 class HttpReply:
@@ -229,6 +229,8 @@ class HttpReply:
             # A first event that the end cut off was begun: the stream has ended only once that is found to be none.
             last = self._heard_in(self._events.close())
             self._heard = self._heard or starts_event(self._before)
+            if not self._heard and (fault := no_text(self._before, self.headers)):
+                raise ProtocolError(f"{self._base_url} answered with {fault}")
             self._ended = True
             if not self._heard and (words := plain_words(self._before)):
                 raise self._error(self._response.status_code, self.headers, words)
@@ -243,8 +245,7 @@ class HttpReply:
             return events
         body = json_or_text(text)
         if isinstance(body, str):
-            what = "no object" if is_json(text) else "cut off or broken"
-            raise ProtocolError(f"{self._base_url} answered with JSON that is {what}: {shown_bytes(text)}")
+            raise ProtocolError(f"{self._base_url} answered with JSON that is {no_object(text)}")
         return Whole(body)
 
     async def aclose(self) -> None:
