@@ -330,16 +330,19 @@ async def test_a_database_that_only_reads_by_default_has_a_queue_all_the_same(cl
 
 async def test_connections_that_the_server_closes_while_they_are_idle_are_opened_anew_at_once(clerk, database):
     """Those of the journal and of a budget were; the queue asked for one each second, until its half minute was up."""
-    database.execute(f"ALTER DATABASE {database.name} SET idle_session_timeout = '50ms'")
+    # Long enough for a busy machine between two statements, and shorter than the second that the pool would wait.
+    database.execute(f"ALTER DATABASE {database.name} SET idle_session_timeout = '800ms'")
+    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     budget = Budget(tokens=1_000_000, path=database.url)
-    async with PostgresJournal(database.url) as journal, PostgresQueue(database.url) as queue:
+    async with PostgresJournal(database.url) as journal, PostgresQueue(database.url, most_waiting=9) as queue:
         agent = clerk(journal, budget=budget)
-        for number in range(3):
+        for number in range(2):
             assert (await agent.run("now")).text == "It is done."
             await agent.submit(f"n{number}", to=queue)
-            others = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            while database.execute(others):  # noqa: ASYNC110 - it is the server that closes them
-                await asyncio.sleep(0.02)
+            # The pool waits where it finds a second one closed, so that it is to have several.
+            await asyncio.gather(*(queue.accept("clerk") for _ in range(8)))
+            while database.execute(f"SELECT pg_terminate_backend(pid) {others}"):
+                await asyncio.sleep(0.01)
         await queue.work(agent, once=True)
         assert {line.status for line in await journal.list()} == {"finished"}
     budget.close()
