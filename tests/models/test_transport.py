@@ -445,6 +445,36 @@ async def test_a_proxy_that_is_not_there_is_told_of(serve: Serve, monkeypatch: p
     assert "hidden" not in str(error)
 
 
+async def test_a_proxy_that_wants_to_know_who_asks_is_not_taken_for_the_provider(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: "openai-chat answered HTTP 407: an HTML page (Denied); is the base URL right?" was told."""
+    proxy = serve(lambda peer: peer.answer("407 Who", {"proxy-authenticate": "Basic"}, b"<title>Denied</title>"))
+    for name in ("NO_PROXY", "no_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+    await error_of(model("http://model.example/v1"), ConnectionFailed, "by way of the proxy that HTTP_PROXY.*: 407")
+
+
+@pytest.mark.parametrize("address", ["http://h/v1#here", "http://h/\tv1", "http://h/v1\nx", "http://u@h", "h:80"])
+def test_an_address_that_cannot_be_one_is_refused_where_it_is_given(address: str) -> None:
+    """Regression: what stood after # took the path away, and a tab was told as the model's failure."""
+    with pytest.raises(Misuse, match="base_url"):
+        model(address)
+
+
+async def test_white_space_around_an_address_is_no_part_of_it(serve: Serve) -> None:
+    server = serve(tell)
+    assert (await reply_of(model(f" {server.url}/\n"))).message.text == "hello"
+
+
+@pytest.mark.parametrize("headers", [{"x-team": "blau\n"}, {"x-team": "grün"}, {"x\n": "a"}, {"x-team": 1}])
+def test_headers_that_cannot_be_sent_are_refused_where_they_are_given(headers: dict[str, Any]) -> None:
+    """Regression: they were told as a model's failure, `UnicodeEncodeError`, once a run asked it."""
+    with pytest.raises(Misuse, match="in ASCII and of one line"):
+        model("http://localhost", headers=headers)
+
+
 @pytest.mark.parametrize("content", [None, "no certificate"])
 def test_certificates_that_cannot_be_read_are_told_by_the_variable(monkeypatch, tmp_path, content):
     """It was a `FileNotFoundError` that named no file, as if the model had failed."""

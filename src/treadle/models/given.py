@@ -83,6 +83,10 @@ def _named(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
+def _in_header(value: Any) -> bool:
+    return isinstance(value, str) and value.isascii() and value.replace("\t", " ").isprintable()
+
+
 def _is(*kinds: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, kinds)
 
@@ -111,8 +115,8 @@ OPTIONS: Final[tuple[Check, ...]] = (
     ("api_key", _is(str), "a text"),
     (
         "headers",
-        lambda value: _named(value) and all(isinstance(one, str) for one in value.values()),
-        "texts by their names, {'x-team': 'blue'}",
+        lambda value: _named(value) and all(_in_header(one) for pair in value.items() for one in pair),
+        "texts by their names, {'x-team': 'blue'}, in ASCII and of one line each",
     ),
     ("timeouts", _is(Timeouts), "Timeouts(total=…, first_token=…, between_tokens=…), in seconds"),
     ("streaming", _is(bool), "True or False"),

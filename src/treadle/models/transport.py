@@ -123,6 +123,8 @@ class HttpTransport:
             text = await _error_text(base, response)
         finally:
             await response.aclose()
+        if response.status_code == 407:
+            raise ConnectionFailed(f"cannot connect to {base}{_by_proxy(base)}: 407 Proxy Authentication Required")
         if response.status_code < 400:
             raise error_for_redirect(base, response.status_code, response.headers)
         raise error(response.status_code, response.headers, no_text(text, response.headers) or json_or_text(text))
@@ -267,11 +269,12 @@ def beside(present: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, 
 
 def checked_url(url: str, source: str = "base_url") -> str:
     """`url` without a slash at its end. Raises `Misuse`, naming where it came from, if it is no http address."""
-    if "@" in url or "?" in url:
-        raise Misuse(f"{source} takes no user, password or query; give api_key= or headers= instead")
+    url = url.strip()
+    if not {"@", "?", "#"}.isdisjoint(url):
+        raise Misuse(f"{source} takes no user, password, query or fragment; give api_key= or headers= instead")
     try:
         parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_address = url.isprintable() and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_address = False
     if not is_address:
