@@ -19,6 +19,8 @@ _PART = "SELECT seq, at, hash, CAST(body AS BLOB) FROM events WHERE run_id = ? A
 _ENDS = """SELECT seq, at, hash, CASE WHEN seq IN (0, :last) THEN CAST(body AS BLOB) END FROM events
     WHERE run_id = :run_id AND seq IN (0, :last - 1, :last, :last + 1)"""
 
+_HASH = "SELECT CAST(COALESCE(hash, '') AS BLOB) FROM events WHERE run_id = ? AND seq = ?"
+
 _ONE = "SELECT hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq = ?"
 
 
@@ -55,7 +57,7 @@ class FileRows:
 
     def hash(self, run_id: str, seq: int) -> bytes | None:
         """See `Rows.hash`."""
-        row = self._connection.execute("SELECT hash FROM events WHERE run_id = ? AND seq = ?", (run_id, seq)).fetchone()
+        row = self._connection.execute(_HASH, (run_id, seq)).fetchone()
         return None if row is None else bytes(row[0])
 
     def can_give(self, run_id: str, seq: int) -> bool:

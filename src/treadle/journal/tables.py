@@ -44,8 +44,9 @@ SCHEMA = (
     "CREATE INDEX IF NOT EXISTS runs_by_status ON runs (status, started_at, run_id)",
 )
 
-# As what they should be, whatever an alteration has made of them.
-_FIND = """SELECT started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(info AS BLOB)
+# As what they should be, whatever an alteration has made of them, or a page that is not theirs has in their place.
+_FIND = """SELECT started_at, CAST(COALESCE(head, '') AS BLOB), CAST(COALESCE(seal, '') AS BLOB),
+    CAST(COALESCE(info, '') AS BLOB)
     FROM runs WHERE run_id = ?"""
 
 
@@ -90,7 +91,8 @@ def find_lines(connection: sqlite3.Connection, before: RunInfo | None, wanted: W
     if wanted.top:
         conditions.append(("instr(info, '\"parent\":null')", ()))
     where = f"WHERE {' AND '.join(text for text, _ in conditions)}" if conditions else ""
-    asked = f"SELECT CAST(run_id AS TEXT) FROM runs {where} ORDER BY started_at DESC, run_id DESC"  # noqa: S608 - of the words above
+    order = f"{where} ORDER BY started_at DESC, run_id DESC"
+    asked = f"SELECT CAST(COALESCE(run_id, '') AS TEXT) FROM runs {order}"  # noqa: S608 - of the words above
     values = [value for _, values in conditions for value in values]
     # One left open would hold the connection at this moment of the file.
     with closing(connection.execute(asked, values)) as rows:
@@ -100,7 +102,8 @@ def find_lines(connection: sqlite3.Connection, before: RunInfo | None, wanted: W
 
 def newest(connection: sqlite3.Connection) -> Iterator[str]:
     """The ids of the 1,000 runs that started last."""
-    for (run_id,) in connection.execute("SELECT CAST(run_id AS TEXT) FROM runs ORDER BY started_at DESC LIMIT 1000"):
+    asked = "SELECT CAST(COALESCE(run_id, '') AS TEXT) FROM runs ORDER BY started_at DESC LIMIT 1000"
+    for (run_id,) in connection.execute(asked):
         yield run_id
 
 
