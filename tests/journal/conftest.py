@@ -1,5 +1,6 @@
 """What the journals' tests share: the journals, some events, and programs to run beside the test."""
 
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from postgres_server import Server
+from stem import Stem, start_in
 
 from treadle.journal import Journal, MemoryJournal, PostgresJournal, SqliteJournal
 from treadle.kernel.events import FORMAT, Event, NudgeGiven, RunFinished, RunStarted
@@ -114,6 +116,18 @@ def started(run_id):
 def program() -> Callable[..., list[str]]:
     """The command line that runs a Python program with the journal's names imported."""
     return lambda text, *arguments: [sys.executable, "-W", "error", "-c", OPENS + PRELUDE + text, *map(str, arguments)]
+
+
+@pytest.fixture
+def begin(strict: Stem | None, tmp_path: Path) -> "Callable[..., subprocess.Popen[Any]]":
+    """Begins such a program, forked where that can be, with streams as `subprocess.Popen` takes them."""
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+
+    def begun(program: str, *arguments: object, **streams: Any) -> "subprocess.Popen[Any]":
+        words = ["-c", OPENS + PRELUDE + program, *map(str, arguments)]
+        return start_in(strict, words, tmp_path, environment, options=["-W", "error"], **streams)
+
+    return begun
 
 
 @pytest.fixture

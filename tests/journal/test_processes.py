@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,12 +39,12 @@ asyncio.run(main())
 
 
 def test_kill_9_loses_nothing_that_was_acknowledged(
-    place: str, opens: Opens, program: Callable[..., list[str]]
+    place: str, opens: Opens, begin: "Callable[..., subprocess.Popen[Any]]"
 ) -> None:
     chance = random.Random(5)
     acknowledged: dict[str, int] = {}
     for life in range(8):
-        with subprocess.Popen(program(WRITES_UNTIL_KILLED, place, life), stdout=subprocess.PIPE, text=True) as child:
+        with begin(WRITES_UNTIL_KILLED, place, life, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout
             for _ in range(chance.randrange(1, 400)):
                 run_id, count = child.stdout.readline().split()
@@ -87,13 +88,14 @@ asyncio.run(main())
 
 
 def test_what_was_acknowledged_is_there_though_other_processes_delete_and_make_it_smaller(
-    place: str, opens: Opens, program: Callable[..., list[str]], tmp_path: Path
+    place: str, opens: Opens, begin: "Callable[..., subprocess.Popen[Any]]", tmp_path: Path
 ) -> None:
     told = tmp_path / "told"
-    with told.open("w") as out, subprocess.Popen(program(WRITES_UNTIL_KILLED, place, "life"), stdout=out) as child:
+    with told.open("w") as out, begin(WRITES_UNTIL_KILLED, place, "life", stdout=out) as child:
         try:
             for pruner in range(6):
-                subprocess.run(program(PRUNES, place, pruner), check=True, timeout=60)
+                with begin(PRUNES, place, pruner) as pruning:
+                    assert pruning.wait(timeout=60) == 0
         finally:
             child.kill()
     # The last line may be cut: it was being written.
@@ -122,12 +124,12 @@ asyncio.run(main())
 
 
 def test_of_two_processes_exactly_one_wins_each_number(
-    place: str, opens: Opens, program: Callable[..., list[str]], started: Callable[..., RunStarted]
+    place: str, opens: Opens, begin: "Callable[..., subprocess.Popen[Any]]", started: Callable[..., RunStarted]
 ) -> None:
     journal = opens(place)
     asyncio.run(journal.append("r", 0, [started()]))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    racers = {name: subprocess.Popen(program(RACES, place, name), text=True, **pipes) for name in "ab"}
+    racers = {name: begin(RACES, place, name, text=True, **pipes) for name in "ab"}
     for racer in racers.values():
         assert racer.stdout.readline() == "ready\n"
     for racer in racers.values():

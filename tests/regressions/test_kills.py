@@ -18,11 +18,11 @@ Found by `make kills`:
 
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 from play import Bank, cut, told, within
+from stem import run_in, start_in, surroundings
 
 from treadle import Agent, Alternative, MemoryJournal, Retry, ask_before, handoff
 from treadle.kernel.events import ToolFinished, ToolStarted
@@ -226,15 +226,15 @@ asyncio.run(main(len(sys.argv) > 4))
 
 
 @pytest.mark.parametrize("kind", ["alternative", "approved", "handoff", "sub-run"])
-def test_a_kill_inside_a_write_is_asked_about(tmp_path, kind):
+def test_a_kill_inside_a_write_is_asked_about(tmp_path, stem, kind):
     path, notes = tmp_path / "runs.db", tmp_path / "notes.txt"
-    program = [sys.executable, "-c", KILLED, str(path), str(notes), kind]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+    program = ["-c", KILLED, str(path), str(notes), kind]
+    with start_in(stem, program, tmp_path, surroundings(), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.1)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    done = subprocess.run([*program, "resume"], capture_output=True, text=True, timeout=20)
+    done = run_in(stem, [*program, "resume"], tmp_path, surroundings(), seconds=20)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "waiting pay:interrupted\nanswered\n"
     assert notes.read_text() == "pay 5\n"
