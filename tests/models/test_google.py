@@ -151,6 +151,36 @@ def test_tools_that_a_step_takes_away_stay_described() -> None:
     assert body["toolConfig"]["functionCallingConfig"] == {"mode": "ANY", "allowedFunctionNames": ["look"]}
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_tool_whose_name_begins_as_no_function_of_geminis_may(serve: Any, streamed: bool) -> None:
+    """Regression: Gemini refuses the request for it, as https://github.com/dust-tt/dust/pull/28212 says."""
+    names, made = ["3d", "_3d", "-x", "__look"], []
+
+    def named(name: str) -> Any:
+        @tool(name=name)
+        def it() -> str:
+            """Draws."""
+            made.append(name)
+            return "drawn"
+
+        return it
+
+    sent = ["_3d", "__3d", "_-x", "__look"]
+    calls = response(*[call(name) for name in sent])
+    answers = [calls, response({"text": "Done."})]
+    server = serve(answering(*[[one] for one in answers] if streamed else answers, streamed=streamed))
+    result = await Agent(gemini(server, streaming=streamed), tools=[named(name) for name in names]).run("go")
+    assert result.text == "Done."
+    assert sorted(made) == sorted(names)
+    body = json.loads(server.requests[0].body)
+    assert [one["name"] for one in body["tools"][0]["functionDeclarations"]] == sent
+    history = json.loads(server.requests[-1].body)["contents"]
+    assert [part["functionCall"]["name"] for part in history[1]["parts"]] == sent
+    assert [part["functionResponse"]["name"] for part in history[2]["parts"]] == sent
+    choice = body_of(ModelRequest([GO], (LOOK,), "3d"))["toolConfig"]["functionCallingConfig"]
+    assert choice["allowedFunctionNames"] == ["_3d"]
+
+
 def test_results_come_first_in_their_turn_and_media_after_all_of_them() -> None:
     picture = ours.Image(data=b"png")
     turns = contents(

@@ -41,7 +41,7 @@ from treadle.models.counts import fields_in
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error, unnamed_error
-from treadle.models.google_names import camelled
+from treadle.models.google_names import begun, camelled
 from treadle.models.google_schema import google_schema
 from treadle.models.google_stream import CITED, MADE, SIGNS, THOUGHT, GoogleDecoder
 from treadle.models.google_thinking import generation, held_thinking, thinking_config
@@ -143,7 +143,7 @@ class GoogleCodec:
         if tools:
             body["tools"] = [{"functionDeclarations": [_tool(spec) for spec in tools]}]
             if request.tool_choice != "auto":
-                names = [spec.name for spec in request.tools] if len(request.tools) < len(tools) else []
+                names = [_name(spec.name) for spec in request.tools] if len(request.tools) < len(tools) else []
                 body["toolConfig"] = {"functionCallingConfig": _choice(request.tool_choice, names)}
         history = self._signed if generation(model) >= SIGNED else self._unsigned
         with history.follow((request.run_id, model), request.messages) as trail:
@@ -275,7 +275,7 @@ def _config(request: ModelRequest, model: str) -> Json:
 
 def _tool(spec: ToolSpec) -> Json:
     schema = spec.input_schema if "type" in spec.input_schema else {"type": "object"} | spec.input_schema
-    return {"name": spec.name, "description": spec.description, "parametersJsonSchema": google_schema(schema)}
+    return {"name": _name(spec.name), "description": spec.description, "parametersJsonSchema": google_schema(schema)}
 
 
 def _choice(choice: str, names: Sequence[str]) -> Json:
@@ -286,7 +286,7 @@ def _choice(choice: str, names: Sequence[str]) -> Json:
         case "required":
             return {"mode": "ANY"} | ({"allowedFunctionNames": list(names)} if names else {})
         case _:
-            return {"mode": "ANY", "allowedFunctionNames": [choice]}
+            return {"mode": "ANY", "allowedFunctionNames": [_name(choice)]}
 
 
 def _camel(extra: Json | None) -> Json | None:
@@ -308,6 +308,7 @@ def _sent_id(call_id: str) -> str | UnsetType:
 
 def _name(name: str) -> str:
     """A tool's name if Gemini takes it, else one that it takes."""
+    name = begun(name)
     return name if NAME.fullmatch(name) else f"_{identifier(name, 127)}"
 
 

@@ -28,7 +28,7 @@ from treadle.models.contents import arguments_in
 from treadle.models.counts import count_in, fields_in, list_in, name_in
 from treadle.models.errors import AuthenticationFailed, BadRequest, ModelError, ProtocolError, ToolUseFailed
 from treadle.models.failures import redact
-from treadle.models.google_names import named
+from treadle.models.google_names import named, unbegun
 from treadle.models.google_pieces import Pieces
 from treadle.models.google_thinking import generation
 from treadle.models.google_usage import counted, usage_of
@@ -298,7 +298,7 @@ class GoogleDecoder:
         """Whether a call with the id, the name and the arguments of this one has come before."""
         arguments = fields.get("args")
         text = "" if arguments is None else arguments_in(_object(arguments))
-        same = (name_in(fields, "id"), fields["name"], text)
+        same = (name_in(fields, "id"), unbegun(fields["name"]), text)
         return bool(same[0]) and any(
             isinstance(one, _Call) and one.pieces is None and (one.id, one.name, one.arguments) == same
             for one in self._parts
@@ -308,7 +308,7 @@ class GoogleDecoder:
         given = name_in(fields, "id")
         call_id = given if given and given not in self._ids else f"{MADE}{uuid4().hex[:24]}"
         self._ids.add(call_id)
-        call = _Call(call_id, given, fields["name"], signature)
+        call = _Call(call_id, given, unbegun(fields["name"]), signature)
         self._parts.append(call)
         events.append(ToolCallStarted(call.id, call.name))
         return call

@@ -274,10 +274,10 @@ def checked_url(url: str, source: str = "base_url") -> str:
         raise Misuse(f"{source} takes no user, password, query or fragment; give api_key= or headers= instead")
     try:
         parts = urlsplit(url)
-        is_address = url.isprintable() and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_address = False
-    if not is_address:
+    if not (is_address and url.isprintable()):
         raise Misuse(f"{source} is an address such as http://localhost:8000/v1; it was given {url!r}")
     return url.rstrip("/")
 
