@@ -1,8 +1,10 @@
 """A server that holds messages to an order, as Mistral's does: whatever a run puts in, none of them is refused."""
 
 import json
+import re
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -78,6 +80,25 @@ async def test_a_run_at_its_limit_is_closed(serve):
     assert [one["role"] for one in json.loads(server.requests[-1].body)["messages"]][-3:] == [
         "tool", "assistant", "user"
     ]  # fmt: skip
+
+
+async def test_the_ids_that_a_server_gives_calls_are_sent_as_the_models_template_takes_them(serve):
+    """Regression: what gave longer ids refused its own (https://github.com/ml-explore/mlx-lm/issues/1375)."""
+    calls = [{"id": str(UUID(int=n)), "function": {"name": "look", "arguments": f'{{"page": {n}}}'}} for n in (1, 2)]
+
+    def answer(peer: Any) -> None:
+        messages = json.loads(peer.body)["messages"]
+        asked = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+        answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+        if not all(re.fullmatch("[a-zA-Z0-9]{9}", one) for one in asked) or asked != answered:
+            error = {"error": "Tool call IDs should be alphanumeric strings with length 9!"}
+            return peer.answer("404 Not Found", JSON, json.dumps(error).encode())
+        message = {"role": "assistant", "content": "Seen."} if asked else {"role": "assistant", "tool_calls": calls}
+        return peer.answer("200 OK", JSON, json.dumps({"choices": [{"index": 0, "message": message}]}).encode())
+
+    model = OpenAIChatModel("Ministral-8B-Instruct-2410", base_url=serve(answer).url, api_key="k", streaming=False)
+    result = await Agent(model, tools=[look]).run("Look.")
+    assert (result.text, [one.id for one in result.messages[1].calls]) == ("Seen.", [one["id"] for one in calls])
 
 
 async def test_what_the_system_says_stays_said_by_it(serve):

@@ -36,8 +36,9 @@ class Host(Struct, frozen=True):
             unless they are told not to refuse a history in which one that called tools has none, or an empty one:
             https://api-docs.deepseek.com/guides/thinking_mode
             https://platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model
-        short_ids: whether the ids of tool calls must be nine letters or digits.
-        file_urls: whether a file may be sent by its address.
+        short_ids: whether the ids of tool calls must be nine letters or digits, as the templates of Mistral's models
+            have it too, wherever they are served.
+        file_urls: what a file is called that is sent by its address; None where it may not be.
         taken_away: what becomes of tools that a step takes away from the model. "allowed_tools": they stay described,
             and a list says which may be called. "words": they stay described, and the messages alone tell the model,
             for what the host has cached, and charges less for, begins with the tools. "left_out": they are not
@@ -58,7 +59,7 @@ class Host(Struct, frozen=True):
     echo: tuple[str, ...] = ("reasoning", "reasoning_content", "thinking", "reasoning_details", *SIGNING)
     needs_echo: bool = False
     short_ids: bool = False
-    file_urls: bool = False
+    file_urls: Literal["file", "document_url"] | None = None
     taken_away: Literal["allowed_tools", "words", "left_out"] = "left_out"
     cache_key: bool = False
     tells_cost: bool = False
@@ -88,7 +89,7 @@ MISTRAL: Final = Host(
     stream_usage=False,
     echo=("thinking",),
     short_ids=True,
-    file_urls=True,
+    file_urls="document_url",
     taken_away="words",
     adds=16,
     adds_for_tools=64,
@@ -99,7 +100,7 @@ DEEPSEEK: Final = replace(ZAI, needs_echo=True)
 OPENROUTER: Final = Host(
     thinking="reasoning",
     echo=("reasoning", "reasoning_content", "reasoning_details", *SIGNING),
-    file_urls=True,
+    file_urls="file",
     taken_away="words",
     tells_cost=True,
 )

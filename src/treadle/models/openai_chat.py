@@ -259,11 +259,11 @@ class ChatCodec:
 
     def _file(self, file: File) -> Json:
         if file.url is not None:
-            if not self.host.file_urls:
+            if self.host.file_urls is None:
                 raise BadRequest(
                     f"{self.provider} takes no file by its address; read {file.url} and give File(data=...) instead"
                 )
-            if self.host.short_ids:
+            if self.host.file_urls == "document_url":
                 return {"type": "document_url", "document_url": file.url}
             return {"type": "file", "file": {"filename": file.name, "file_data": file.url}}
         data = file.data or b""

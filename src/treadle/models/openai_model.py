@@ -6,6 +6,8 @@ Neighbours: `treadle.models.http_model`, which does the work; `treadle.models.op
 
 from typing import Unpack
 
+from msgspec.structs import replace
+
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Opaque
 from treadle.models.errors import BadRequest
@@ -48,9 +50,12 @@ class OpenAIChatModel(HttpModel):
             known = ", ".join(name for name, one in PROVIDERS.items() if one.dialect == "chat")
             raise Misuse(f"{provider!r} is no provider of Chat Completions; there are {known}")
         check_cache(cache, KEEPS, cache_key)
-        codec = ChatCodec(provider, host_of(hostname(served_by, options)), cache_key=cache_key, cache=cache)
+        host = host_of(hostname(served_by, options))
+        if is_strict := takes_turns(host, model):
+            host = replace(host, short_ids=True)
+        codec = ChatCodec(provider, host, cache_key=cache_key, cache=cache)
         super().__init__(model, served_by, codec, **options)
-        if takes_turns(codec.host, model):
+        if is_strict:
             self._thinking = RefusedThinking(served_by.dialect, self.name, model, frozenset({"order"}))
 
     def _check(self, reply: ModelReply) -> None:
