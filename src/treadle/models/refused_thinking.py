@@ -30,14 +30,14 @@ from treadle.models.refused_wishes import RefusedWishes, Wish
 
 BETA: Final = "thinking-binding-controls-2026-08-01"
 DROP: Final[Json] = {"prefix_mismatch_behavior": "drop_block"}
-# Anthropic; Google; OpenAI, of what is sealed, and of what stands alone, with and without; a gateway before it, which
-# leaves out what is sealed.
+# Anthropic; Google; OpenAI, of what is sealed, of what stands alone, with and without, and of what ran in a container
+# that is gone; a gateway before it, which leaves out what is sealed.
 REFUSED: Final = re.compile(
     r"invalid\W{1,4}signature\W{1,4}in\W{1,4}(?:redacted_)?thinking"
     r"|(?:corrupted|invalid) thought[ _]?signature|thought[ _]?signature is not valid"
     r"|encrypted content\b.{0,400}\bcould not be (?:verified|decrypted)"
     r"|'reasoning' was provided without its required following item|provided without its required 'reasoning' item"
-    r"|Item with id 'rs_[^']{1,100}' not found",
+    r"|Item with id 'rs_[^']{1,100}' not found|expected container_id\W{1,4}cntr_",
     re.IGNORECASE | re.DOTALL,
 )
 WANTED: Final = re.compile(r"must start with a thinking block", re.IGNORECASE)
