@@ -125,6 +125,19 @@ async def reply_of(*chunks: Any, request: ModelRequest = ASK) -> tuple[list[Any]
     return events, reply
 
 
+async def test_a_reply_that_says_nothing_has_its_turn_where_a_model_holds_to_turns():
+    """Regression: it was left out, and Mistral's models refuse a user's word after another, or after a result."""
+    empty = AssistantMessage(())
+    calls = AssistantMessage((ToolCall("c1", "add", "{}"),))
+    history = [ours.UserMessage("go"), empty, ours.UserMessage("go on"), calls, ours.ToolMessage("c1", "add", "1")]
+    model = LangChainModel(Chunks(turns=[[chunk("x")]], model_name="mistral-small"))
+    async for _ in model.stream(ModelRequest([*history, empty, ours.UserMessage("well?")])):
+        pass
+    ((sent, _, _),) = model.chat_model.sent
+    assert [one.type for one in sent] == ["human", "ai", "human", "ai", "tool", "ai", "human"]
+    assert all(one.content or one.tool_calls for one in sent if one.type == "ai")
+
+
 async def test_the_history_is_converted_once_and_what_was_converted_is_sent_again():
     model = LangChainModel(Chunks(turns=[[chunk("x")] for _ in range(12)]))
     history: list[ours.Message] = [ours.SystemMessage("rules"), ours.UserMessage("go")]

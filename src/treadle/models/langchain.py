@@ -32,7 +32,7 @@ from treadle.models.hosts import Host, takes_turns
 from treadle.models.langchain_messages import from_langchain, to_langchain
 from treadle.models.langchain_reply import Reading
 from treadle.models.lost_calls import LostCalls
-from treadle.models.order import Order
+from treadle.models.order import SILENT, Order
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.price import Price
@@ -130,8 +130,9 @@ class LangChainModel:
         self.price = own_price(self.name, price)
         self._kind = chat_model._llm_type
         self._names = {**NAMES.get(self._kind, {}), **(setting_names or {})}
-        self._history = _history_for(self._kind)
-        self._order = Order() if takes_turns(Host(), _model_name(chat_model)) else None
+        is_strict = takes_turns(Host(), _model_name(chat_model))
+        self._order = Order() if is_strict else None
+        self._history = _history_for(self._kind, is_strict)
         self._tells_end = self._kind in TELL_THE_END
         self._lost_calls = LostCalls(self.name)
 
@@ -281,11 +282,14 @@ async def _closable(chunks: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
             await close()
 
 
-def _history_for(kind: str) -> History[list[Any]]:
+def _history_for(kind: str, is_strict: bool) -> History[list[Any]]:
     """A history kept as LangChain's messages for a chat model of `kind`; bounded, by about the bytes that they hold."""
+    from langchain_core.messages import AIMessage
 
     def put(group: Sequence[Message], made: list[Any]) -> None:
-        made += to_langchain(group, sendable=True, kind=kind)
+        for message in group:
+            # Where sides take turns, one that says nothing has its turn.
+            made += to_langchain([message], sendable=True, kind=kind) or ([AIMessage(SILENT)] if is_strict else [])
 
     def weigh(made: list[Any], start: int) -> int:
         return sum(len(str(one.content)) + len(str(getattr(one, "tool_calls", ""))) for one in made[start:])

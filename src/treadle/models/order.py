@@ -17,6 +17,8 @@ from treadle.models.history import History
 
 BETWEEN: Final = AssistantMessage((Text("OK."),))
 """What the model says between results and a user's word."""
+SILENT: Final = "(no content)"
+"""What it says where it said nothing, for who would leave that message out."""
 KEPT: Final = 20_000
 """How many messages are kept at most, those of the run that was asked last apart."""
 
