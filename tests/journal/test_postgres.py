@@ -186,6 +186,17 @@ async def test_a_server_that_cannot_be_had_is_told_with_what_to_do(
     assert caught.value.__suppress_context__ or caught.value.__cause__ is not None
 
 
+async def test_a_user_who_may_have_no_more_connections_is_told_so(server: Server, schema: str) -> None:
+    server.execute(f"CREATE ROLE few_{schema} LOGIN PASSWORD 'few' CONNECTION LIMIT 0")
+    try:
+        journal = PostgresJournal(f"{server.dsn('few')} user=few_{schema}", schema=schema)
+        with pytest.raises(JournalUnavailable, match="no more connections. Raise that limit"):
+            await journal.list()
+        await journal.close()
+    finally:
+        server.execute(f"DROP ROLE few_{schema}")
+
+
 async def test_a_user_without_rights_is_told_which(server: Server, schema: str, started: Started) -> None:
     server.execute(f"DROP ROLE IF EXISTS guest_{schema}")
     server.execute(f"CREATE ROLE guest_{schema} LOGIN PASSWORD 'guest'")

@@ -306,6 +306,20 @@ async def test_what_is_wrong_is_said(clerk, journal, queue):
     assert line.stop.detail == "queued"
 
 
+async def test_a_right_that_is_missing_is_told_without_what_was_to_be_stored(clerk, journal, queue, server, database):
+    """The server's own functions stood in the error, as a dozen lines of SQL."""
+    await clerk(journal).submit("pay", to=queue)
+    server.execute(f"CREATE ROLE weak LOGIN PASSWORD '{server.password}'")
+    try:
+        other = PostgresQueue(database.url.replace("owner:", "weak:"))
+        with pytest.raises(QueueUnavailable, match="permission denied for table procrastinate_jobs") as seen:
+            await clerk(journal).submit("pay", to=other)
+        assert "CONTEXT" not in str(seen.value)
+        await other.close()
+    finally:
+        server.execute("DROP ROLE weak")
+
+
 async def test_tables_of_another_version_of_procrastinate_are_told_of(clerk, journal, database):
     """Who saw it was told to start the worker again, and that it would go on when the database was there again."""
     agent = clerk(journal)
@@ -328,6 +342,26 @@ async def test_a_database_that_only_reads_by_default_has_a_queue_all_the_same(cl
     assert done == ["pay"]
 
 
+async def test_a_database_that_writes_in_another_encoding_by_default_has_a_queue_all_the_same(clerk, done, database):
+    database.execute(f"ALTER DATABASE {database.name} SET client_encoding = 'LATIN1'")
+    async with PostgresJournal(database.url) as journal, PostgresQueue(database.url) as queue:
+        await clerk(journal).submit("pay", to=queue, key="✓")
+        await queue.work(clerk(journal), once=True)
+    assert done == ["pay"]
+
+
+async def test_a_database_of_another_encoding_has_a_queue_for_names_that_it_can_write(clerk, done, server):
+    server.execute("CREATE DATABASE old ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    url = f"postgresql://owner:{server.password}@127.0.0.1:{server.port}/old"
+    async with PostgresJournal(url) as journal, PostgresQueue(url) as queue:
+        await clerk(journal).submit("pay ✓", to=queue, key="é")
+        with pytest.raises(QueueUnavailable, match="no equivalent"):
+            await clerk(journal).submit("pay", to=queue, key="✓")
+        await queue.work(clerk(journal), once=True)
+    server.execute("DROP DATABASE old WITH (FORCE)")
+    assert done == ["pay ✓"]
+
+
 async def test_connections_that_the_server_closes_while_they_are_idle_are_opened_anew_at_once(clerk, database):
     """Those of the journal and of a budget were; the queue asked for one each second, until its half minute was up."""
     # Long enough for a busy machine between two statements, and shorter than the second that the pool would wait.
@@ -341,7 +375,7 @@ async def test_connections_that_the_server_closes_while_they_are_idle_are_opened
             await agent.submit(f"n{number}", to=queue)
             # The pool waits where it finds a second one closed, so that it is to have several.
             await asyncio.gather(*(queue.accept("clerk") for _ in range(8)))
-            while database.execute(f"SELECT pg_terminate_backend(pid) {others}"):
+            while database.execute(f"SELECT pg_terminate_backend(pid) {others}"):  # noqa: ASYNC110 - the server ends them
                 await asyncio.sleep(0.01)
         await queue.work(agent, once=True)
         assert {line.status for line in await journal.list()} == {"finished"}

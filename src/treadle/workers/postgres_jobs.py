@@ -190,7 +190,9 @@ def explained(database: Address) -> Iterator[None]:
         yield
     except (ConnectorException, psycopg.Error, PoolTimeout) as error:
         cause = error.__cause__ or error
-        why = database.clean(str(cause).strip())
+        # The message alone: what the server adds shows its functions, and what was to be stored.
+        said = (cause.diag.message_primary if isinstance(cause, psycopg.Error) else None) or str(cause)
+        why = database.clean(said.strip())
         if isinstance(cause, psycopg.DataError | ProgramLimitExceeded):
             raise OrderRefused(f"the queue does not take it: {why}") from error
         again = (
@@ -213,4 +215,5 @@ async def make_tables(database: Address) -> None:
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MAKING])
             found = await connection.execute("SELECT to_regclass('procrastinate_jobs')")
             if await found.fetchone() == (None,):
-                await connection.execute(SchemaManager.get_schema())
+                # Its comments have signs that the database may have none for.
+                await connection.execute(SchemaManager.get_schema().encode("ascii", "replace"))

@@ -77,7 +77,10 @@ def address_of(dsn: str, schema: str) -> Address:
     where = f"postgresql://{place}/{given.get('dbname') or ''}, schema {schema}"
     secrets = tuple(str(given[name]) for name in _SECRETS if given.get(name))
     return Address(
-        make_conninfo(dsn, **{name: value for name, value in _PATIENT.items() if name not in given}),
+        # Whatever the database, the user or the environment has: what is written may have any sign.
+        make_conninfo(
+            dsn, client_encoding="utf8", **{name: value for name, value in _PATIENT.items() if name not in given}
+        ),
         schema,
         where,
         secrets,

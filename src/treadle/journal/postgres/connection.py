@@ -75,6 +75,8 @@ _REFUSALS = (
     ("timeout", "cannot be reached: no answer within the time", "Look at the network, or correct host and port."),
     ("No such file or directory", "cannot be reached: no server runs on this machine", "Start it, or name a host."),
     ("too many clients", "has too many clients already", "Raise its max_connections, or run fewer processes."),
+    ("slots are reserved", "has too many clients already", "Raise its max_connections, or run fewer processes."),
+    ("too many connections for", "lets this user or database have no more connections", "Raise that limit."),
     ("starting up", "is starting up", "Try again."),
 )
 
@@ -263,7 +265,7 @@ class _Bounded(psycopg.Connection[tuple[Any, ...]]):
 def _connected(session: Session[Any]) -> Connection:
     address, layout = session.address, session.layout
     try:
-        connection = _Bounded.connect(address.dsn, autocommit=True, client_encoding="utf8")
+        connection = _Bounded.connect(address.dsn, autocommit=True)
         connection.silence = layout.silence
     except psycopg.Error as error:
         said = address.clean(str(error).strip())
