@@ -338,7 +338,17 @@ Here = TypeAliasType("Here", ToolContext[Any])
 Lent = TypeAliasType("Lent", Injected[dict[str, int]])
 
 
-def by_other_names(a: int, where: Here, lent: Lent, perhaps: Lent | None = None) -> None: ...
+Renamed = TypeAliasType("Renamed", Lent)
+Perhaps = TypeAliasType("Perhaps", Lent | None)
+
+
+def by_other_names(
+    a: int, where: Here, lent: Lent, named: Renamed, perhaps: Lent | None = None, other: Perhaps | None = None
+) -> None: ...
+
+
+@functools.singledispatch
+def by_type(a: int) -> None: ...
 
 
 def endless(a: Json) -> None: ...
@@ -379,6 +389,7 @@ def called_back(n: int, it: Callable[[], int]) -> None: ...
         (starred, r"\*items"),
         (keywords, r"\*\*items"),
         (positional, "positional-only"),
+        (by_type, "is a functools.singledispatch, .* make a tool of a function that calls it"),
         (unresolved, "'a' cannot be resolved"),
         (endless, """the type of 'a' is made of 'Json', and that of itself; write `Json = TypeAliasType"""),
         (final, "the type of 'a' cannot be filled from JSON: .*Final"),
@@ -403,7 +414,8 @@ def test_what_is_injected_may_have_a_name_of_its_own() -> None:
     """`type Lent = Injected[…]` was a parameter for the model to fill: it was asked for the dependencies."""
     made = tool(by_other_names)
     assert list(properties(made)) == ["a"]
-    assert made.injected == (("where", "context"), ("lent", "deps"), ("perhaps", "deps"))
+    filled = ("where", "lent", "named", "perhaps", "other")
+    assert made.injected == tuple([(name, "context" if name == "where" else "deps") for name in filled])
 
 
 def test_a_type_that_is_made_of_itself_is_read_to_its_end() -> None:

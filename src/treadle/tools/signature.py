@@ -160,6 +160,11 @@ def _refuse_what_is_no_function(function: Any, label: str) -> None:
         raise BadTool(f"{label} is a class; make a tool of a function or of an instance that can be called")
     if not callable(function):
         raise BadTool(f"{function!r:.100} cannot be called; make a tool of a function")
+    if isinstance(getattr(function, "registry", None), types.MappingProxyType) and hasattr(function, "dispatch"):
+        raise BadTool(
+            f"{label} is a functools.singledispatch, which chooses by the type of a first argument without a name, and "
+            "a model names its arguments; make a tool of a function that calls it"
+        )
     target = inspect.unwrap(function)
     for candidate in (target, getattr(type(target), _CALL, None)):
         if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
@@ -210,11 +215,16 @@ def _injection(annotation: Any) -> tuple[Injection | None, Any]:
     return None, MISSING
 
 
-def _arms(annotation: Any) -> tuple[Any, ...]:
-    """What a union is made of; the annotation itself if it is none."""
-    kind = _meant(annotation)
+def _arms(annotation: Any, named: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """What a union is made of, unions in it too; the annotation itself if it is none.
+
+    Of `named`, names of `type` statements that stand in what they name, nothing more is said.
+    """
+    kind = annotation if annotation in named else _meant(annotation)
+    if kind is not annotation:
+        return _arms(kind, (*named, annotation))
     is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
-    return tuple(map(_meant, typing.get_args(kind))) if is_union else (kind,)
+    return tuple(arm for one in typing.get_args(kind) for arm in _arms(one, named)) if is_union else (kind,)
 
 
 def _meant(kind: Any) -> Any:
