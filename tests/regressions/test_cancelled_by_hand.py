@@ -2,6 +2,7 @@
 
 - a tool, a hook, a condition or a model that was waited for was said to have cancelled itself: the loop went on as if
   nobody had told it to stop, and past a time limit that was set around it
+- of calls that were carried out side by side, one that was cut off alone was said to have cancelled itself
 - a replay that was cancelled came to its end, and told of a difference that there was not
 """
 
@@ -102,6 +103,38 @@ async def test_what_was_cancelled_by_hand_is_no_error_of_the_tool_and_can_be_gon
     assert await cancelled(waiting, by_hand(run))
     result = await agent.resume(run.run_id)
     assert [call.result.text for call in result.tool_calls_made] == ["seen"]
+
+
+@pytest.mark.parametrize("late", [0, 1, 2])
+@pytest.mark.parametrize("below", [False, True])
+async def test_one_of_several_calls_by_hand_is_cut_off_alone(late: int, below: bool) -> None:
+    there, done = asyncio.Event(), asyncio.Event()
+
+    @tool(effect="read")
+    async def wait(n: int) -> str:
+        """Waits."""
+        there.set() if n == late else None
+        await (asyncio.Event() if n == late else done).wait()
+        return "done"
+
+    def below_it(request: Any) -> Any:
+        return [("wait", {"n": int(request.messages[-1].text)})] if not request.step else "done"
+
+    other = Agent(ScriptedModel(below_it), name="other", tools=[wait])
+    asked = [("other", {"task": str(n)}) if below else ("wait", {"n": n}) for n in range(3)]
+    run = Agent(ScriptedModel([asked]), tools=[wait, other.as_tool()]).start("go")
+    run.feed(run.prepare(run.next()))
+    await think(run)
+    work = [asyncio.get_running_loop().create_task(run.call_tool(record)) for record in run.next().records]
+    async with asyncio.timeout(5):
+        await there.wait()
+        work[late].cancel()
+        await asyncio.wait([work[late]])
+        done.set()
+        await asyncio.wait(work)
+    assert [task.cancelled() for task in work] == [n == late for n in range(3)]
+    results = [record.result for record in (run.state.step or run.state.steps[-1]).calls]
+    assert [result and result.text for n, result in enumerate(results) if n != late] == ["done", "done"]
 
 
 @pytest.mark.parametrize("place", ["prepare_step", "stop_when"])

@@ -41,7 +41,7 @@ class Driven:
     """
 
     __slots__ = (
-        "_above", "_cancels", "_own", "_task", "cancelled_as", "deadline", "ends", "given_up", "order", "told"
+        "_above", "_carried", "cancelled_as", "deadline", "ends", "given_up", "order", "told"
     )  # fmt: skip
 
     def __init__(self, above: "Driven | None" = None) -> None:
@@ -51,9 +51,7 @@ class Driven:
         self.given_up = self.told = False
         self.ends: bool = above is not None and above.ends
         self._above = above
-        self._task: asyncio.Task[Any] | None = None
-        self._own: asyncio.Task[Any] | None = None
-        self._cancels = 0
+        self._carried: dict[asyncio.Task[Any] | None, tuple[asyncio.Task[Any] | None, int]] = {}
 
     async def carry(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Does `work`, which drives the run, in a task of its own, while this one waits for it.
@@ -65,8 +63,8 @@ class Driven:
             BaseException: what `work` raises.
             asyncio.CancelledError: this task was cancelled, also where the run had come to its end.
         """
-        task = self._task = asyncio.current_task()
-        self._cancels = 0 if task is None else task.cancelling()
+        task = asyncio.current_task()
+        cancels = 0 if task is None else task.cancelling()
         begun = False
         waits: asyncio.Future[None] | None = None
         failure: list[BaseException] = []
@@ -76,7 +74,7 @@ class Driven:
             if waits is not None and waits.cancelled():
                 return
             begun, own = True, asyncio.current_task()
-            self._own = own
+            self._carried[own] = task, cancels
             try:
                 await work()
             except BaseException as error:
@@ -84,6 +82,8 @@ class Driven:
                     raise
                 # What passes through a task may end the event loop.
                 failure.append(error)
+            finally:
+                del self._carried[own]
 
         # It is waited for right here, and a second cancellation reaches it too, which a group keeps to itself.
         own = asyncio.get_running_loop().create_task(held())
@@ -111,10 +111,10 @@ class Driven:
 
     def is_told(self) -> bool:
         """Whether it was told to stop, or a run above it; what a task of its own was told by what runs in it is not."""
-        task, before = self._task, self._cancels
-        if self._own is None or self._own.done():
-            # A loop by hand, or a replay, is carried out by whoever awaits it.
-            task, before = asyncio.current_task(), 0
+        here = asyncio.current_task()
+        # A loop by hand may have calls carried out side by side, each for a task that may be cancelled alone; it is
+        # carried out itself, as a replay is, by whoever awaits it.
+        task, before = self._carried.get(here) or next(reversed(self._carried.values()), (here, 0))
         if self.told or (task is not None and task.cancelling() > before):
             return True
         return self._above is not None and self._above.is_cancelled()
@@ -133,7 +133,7 @@ class Driven:
 
     def goes_on(self) -> bool:
         """Whether nobody has told this run, or one above, to stop, nor its own task anything: most often so."""
-        own = self._own
+        own = next(reversed(self._carried), None)
         return own is not None and not own.cancelling() and not self.is_told()
 
     async def heed(self) -> None:
