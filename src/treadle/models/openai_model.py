@@ -51,7 +51,8 @@ class OpenAIChatModel(HttpModel):
             raise Misuse(f"{provider!r} is no provider of Chat Completions; there are {known}")
         check_cache(cache, KEEPS, cache_key)
         host = host_of(hostname(served_by, options))
-        if is_strict := takes_turns(host, model):
+        # What is no name at all is refused with the options.
+        if is_strict := takes_turns(host, str(model)):
             host = replace(host, short_ids=True)
         codec = ChatCodec(provider, host, cache_key=cache_key, cache=cache)
         super().__init__(model, served_by, codec, **options)
