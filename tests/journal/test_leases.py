@@ -188,6 +188,21 @@ async def test_a_clock_that_is_set_back_takes_no_run_from_a_process_of_this_host
     assert (await journal.hold("r", OTHER, 60)).name == FAR.name
 
 
+@pytest.mark.parametrize("journal", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("damage", ["holder = '{'", "holder = '{}'", "holder = x'ff00'", "until = 'noon'"])
+async def test_a_lease_that_cannot_be_read_binds_nobody(journal, path, started, damage):
+    """No run of the file could be looked at for who has it, and this one not be taken up."""
+    held = Held("r", FAR, 60.0)
+    await journal.append("r", 0, [started()], held)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"UPDATE leases SET {damage}")
+        other.commit()
+    assert await journal.holders(["r"]) == {}
+    assert await journal.hold("r", ONE, 60) is None
+    with pytest.raises(TakenOver):
+        await journal.append("r", 1, [NUDGE], held)
+
+
 async def test_nobody_knows_of_processes_elsewhere():
     gone = ended_process()
     assert not is_gone(replace(gone, host="far away"))

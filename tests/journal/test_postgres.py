@@ -190,7 +190,7 @@ async def test_a_user_who_may_have_no_more_connections_is_told_so(server: Server
     server.execute(f"CREATE ROLE few_{schema} LOGIN PASSWORD 'few' CONNECTION LIMIT 0")
     try:
         journal = PostgresJournal(f"{server.dsn('few')} user=few_{schema}", schema=schema)
-        with pytest.raises(JournalUnavailable, match="no more connections. Raise that limit"):
+        with pytest.raises(JournalUnavailable, match=r"no more connections\. Raise that limit"):
             await journal.list()
         await journal.close()
     finally:

@@ -22,12 +22,14 @@ import asyncio
 import logging
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from contextlib import closing
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
@@ -1020,6 +1022,23 @@ async def test_a_file_that_cannot_be_used_stops_before_a_call(tmp_path):
             await agent(model, budget=Budget(tokens=1000, path=path)).run("go")
         assert caught.value.where == str(path)
         assert not model.requests
+
+
+@pytest.mark.parametrize("value", ["'x'", "'1'", "'1 NaN'", "'1 x'", "x'ff'", "5"])
+async def test_a_file_with_an_amount_that_is_none_is_told_as_damaged(tmp_path, value):
+    """What Python makes of such a number, a ValueError say, ended runs that nobody would then resume."""
+    path, model = tmp_path / "spend.db", Honest()
+    with closing(Budget(tokens=1000, path=path)) as budget:
+        await agent(model, budget=budget).run("go")
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"UPDATE purses SET used = {value}")
+        other.commit()
+    with closing(Budget(tokens=1000, path=path)) as budget:
+        with pytest.raises(BudgetUnavailable, match=r"spend.db is damaged \(.* is no amount\)"):
+            await agent(model, budget=budget).run("go")
+        with pytest.raises(BudgetUnavailable, match="is damaged"):
+            budget.spent()
+    assert len(model.requests) == 1
 
 
 async def test_what_cannot_be_written_afterwards_stays_set_aside(tmp_path, monkeypatch, caplog):

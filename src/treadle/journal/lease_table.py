@@ -31,12 +31,16 @@ _holders = msgspec.json.Decoder(Holder)
 
 
 def found(connection: sqlite3.Connection, run_id: str) -> Holder | None:
-    """Who has the run; None if nobody has, or whoever had it is gone or silent."""
+    """Who has the run; None if nobody has, or whoever had it is gone or silent, or cannot be read."""
     row = connection.execute("SELECT holder, beat_at, until FROM leases WHERE run_id = ?", (key(run_id),)).fetchone()
     if row is None:
         return None
-    holder = replace(_holders.decode(row[0]), beat_at=row[1])
-    return None if has_let_go(holder, row[2], time.time()) else holder
+    try:
+        holder = replace(_holders.decode(row[0]), beat_at=row[1])
+        return None if has_let_go(holder, row[2], time.time()) else holder
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        # A damaged one binds nobody: whose it was loses the run at its next append, as to a takeover.
+        return None
 
 
 def hold(connection: sqlite3.Connection, run_id: str, holder: Holder, seconds: float, takeover: bool) -> Holder | None:

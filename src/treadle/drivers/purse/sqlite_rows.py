@@ -17,7 +17,7 @@ from treadle.drivers.purse.claims import Claim
 from treadle.drivers.purse.rows import BudgetBusy, BudgetUnavailable, Entry, Look, Place, Row, Store, Sums
 from treadle.journal.open_file import OpenFile
 from treadle.journal.os_fork import at_work, renewed_in_a_child
-from treadle.journal.sqlite_file import FileKind, is_held, transaction
+from treadle.journal.sqlite_file import RESCUE, FileKind, is_held, transaction
 
 T = TypeVar("T")
 
@@ -101,7 +101,8 @@ class SqliteRows:
     def rows(self, purse: str, run: str) -> list[tuple[str, Row]]:
         """See `Store.rows`."""
         rows = "SELECT key, base, claimed, used FROM runs WHERE purse = ? AND run_id = ? ORDER BY key"
-        return [(key, Row(*map(_read, amounts))) for key, *amounts in self._found(rows, purse, run)]
+        with self._transaction("DEFERRED") as connection:
+            return [(key, Row(*map(_read, amounts))) for key, *amounts in connection.execute(rows, (purse, run))]
 
     def rename(self, purse: str, run: str, name: str) -> None:
         """See `Store.rename`."""
@@ -143,6 +144,8 @@ class SqliteRows:
                 connection.execute(f"PRAGMA busy_timeout = {round(MOMENT * 1000)}")
                 with transaction(connection, kind):
                     yield connection
+        except _NoAmountError as error:
+            raise BUDGET_FILE.unavailable(self.path or Path(), f"is damaged ({error})", RESCUE) from error
         except BudgetUnavailable as error:
             if isinstance(error.__cause__, sqlite3.Error) and is_held(error.__cause__):
                 raise BudgetBusy(str(error), where=error.where) from error.__cause__
@@ -210,6 +213,16 @@ def _written(amount: Claim) -> str:
     return f"{amount.tokens} {amount.usd}"
 
 
-def _read(text: str) -> Claim:
-    tokens, _, usd = text.partition(" ")
-    return Claim(tokens=int(tokens), usd=Decimal(usd))
+class _NoAmountError(Exception):
+    """What stands in the file was altered."""
+
+
+def _read(text: object) -> Claim:
+    try:
+        tokens, usd = str(text).split(" ")
+        claim = Claim(tokens=int(tokens), usd=Decimal(usd))
+    except (ValueError, ArithmeticError):
+        claim = None
+    if claim is None or not claim.usd.is_finite():
+        raise _NoAmountError(f"{text!r:.50} is no amount")
+    return claim
