@@ -48,6 +48,11 @@ def cut(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2 // 4096 * 4096)
 
 
+def no_text_in_the_schema(path: Path) -> None:
+    """SQLite's error has these words in it, and what Python raises then is none of SQLite's."""
+    path.write_bytes(content(path).replace(b"TABLE events (", b"TABLE events \xf3"))
+
+
 def later_version(path: Path) -> None:
     with closing(sqlite3.connect(path)) as other:
         other.execute("PRAGMA user_version = 99")
@@ -72,6 +77,7 @@ BAD = [
     (overwrite_head, "is no SQLite database", "Use another path"),
     (text, "is no SQLite database", "Use another path"),
     (cut, "is damaged", "Move it away"),
+    (no_text_in_the_schema, "is damaged", "Move it away"),
     (later_version, "was written by a later treadle", "Update treadle"),
     (other_application, "another application", "Use another path"),
     (plain_database, "another application", "Use another path"),

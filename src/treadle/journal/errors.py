@@ -66,15 +66,16 @@ def _conflict(expected: int, found: int) -> str:
 class TakenOver(JournalConflict):
     """The run was taken over while this process drove it: whatever it would do from here on, the other one does.
 
-    Raised for its sub-runs too, though nobody else may have written to them yet, and for a run that was deleted, of
-    which nothing is left that says who has it.
+    Raised for its sub-runs too, though nobody else may have written to them yet, and for a run that was deleted, or
+    whose journal was moved away, of which nothing is left that says who has it.
 
     Attributes:
         holder: who has it now, as far as that is known.
     """
 
     def __init__(self, run_id: str, holder: Holder | None = None, *, where: str = "") -> None:
-        by = "another process or another task of this one, or was deleted" if holder is None else str(holder)
+        gone = "another process or another task of this one, or was deleted, or its journal moved away"
+        by = gone if holder is None else str(holder)
         JournalError.__init__(
             self,
             f"run {run_id!r} in journal {where} was taken over by {by}; this process has stopped driving it. Leave it "

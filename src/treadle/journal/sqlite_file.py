@@ -120,6 +120,9 @@ class FileKind(Struct, frozen=True):
             return
         if isinstance(error, sqlite3.Error):
             raise self.told(path, error) from error
+        if isinstance(error, UnicodeDecodeError):
+            # So Python tells of words of SQLite's in which what was altered stands.
+            raise self.unavailable(path, f"is damaged ({error})", RESCUE) from error
         if isinstance(error, OSError):
             what, remedy = _REFUSED.get(error.errno, _NOT_MADE)
             what = f"{what} ({error.strerror or error}: {error.filename})"
