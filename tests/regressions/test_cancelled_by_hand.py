@@ -2,6 +2,7 @@
 
 - a tool, a hook, a condition or a model that was waited for was said to have cancelled itself: the loop went on as if
   nobody had told it to stop, and past a time limit that was set around it
+- a call whose task was cancelled as it began was made all the same, and no agent below did anything after it
 - of calls that were carried out side by side, one that was cut off alone was said to have cancelled itself
 - a replay that was cancelled came to its end, and told of a difference that there was not
 """
@@ -103,6 +104,33 @@ async def test_what_was_cancelled_by_hand_is_no_error_of_the_tool_and_can_be_gon
     assert await cancelled(waiting, by_hand(run))
     result = await agent.resume(run.run_id)
     assert [call.result.text for call in result.tool_calls_made] == ["seen"]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+async def test_a_call_by_hand_that_is_cancelled_as_it_begins_is_not_made(turns: int) -> None:
+    made: list[str] = []
+
+    @tool(effect="write")
+    async def put() -> str:
+        """Puts it there."""
+        await asyncio.Event().wait() if turns == 2 else None
+        made.append("put")
+        return "done"
+
+    other = Agent(ScriptedModel(["found"]), name="other")
+    run = Agent(ScriptedModel([[("put", {}), ("other", {"task": "look"})]]), tools=[put, other.as_tool()]).start("go")
+    run.feed(run.prepare(run.next()))
+    await think(run)
+    first, second = run.next().records
+    call = asyncio.get_running_loop().create_task(run.call_tool(first))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.wait([call])
+    assert call.cancelled()
+    assert made == []
+    await run.call_tool(second)
+    assert run.state.step.calls[1].result.text == "found"
 
 
 @pytest.mark.parametrize("late", [0, 1, 2])

@@ -96,7 +96,10 @@ class Driven:
             if not begun:
                 # It was told before, as by Ctrl-C in a function that it waited for, and finds that out itself.
                 self.told = True
-                await work()
+                try:
+                    await work()
+                finally:
+                    self.told = False
         except GeneratorExit:
             # Whoever waits is closed and may wait no more, so that it is left as it is.
             self.given_up = True

@@ -68,9 +68,8 @@ async def act(run: Run, records: Sequence[CallRecord], *, goes_on: bool = False)
     if not run.begun and any([record.status != "asked" for record in records]):
         run.begun = await begun_below(run, records)
     batch = Batch(run, leaves=goes_on and len(records) == 1)
-    for place, wave in enumerate(waves(run, records) if len(records) > 1 else (records,)):
-        if place:
-            # Before the first, whoever calls has looked.
+    for wave in waves(run, records) if len(records) > 1 else (records,):
+        if not run.driven.goes_on():
             await run.driven.heed()
         if len(wave) == 1:
             await batch.one(wave[0])
