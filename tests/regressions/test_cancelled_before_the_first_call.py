@@ -4,6 +4,8 @@
   -> test_a_run_that_waits_for_its_first_hook_is_there
 - a hook, or a tool, that ended its own run by its id was cut off when it had taken the run over: in a file the run then
   said that it was under way for ever, and nobody drove it -> test_a_run_may_be_cancelled_by_its_id_from_within
+- whoever drove a run that somebody else cancelled was told that it had been taken over, and to leave it to that one
+  -> test_whoever_drove_it_is_told_that_it_may_have_been_cancelled
 """
 
 import asyncio
@@ -12,7 +14,7 @@ import pytest
 from play import within
 
 from treadle import Agent, MemoryJournal, tool
-from treadle.journal import SqliteJournal, TakenOver
+from treadle.journal import JournalConflict, SqliteJournal, TakenOver
 from treadle.kernel.events import RunFinished
 from treadle.testing import ScriptedModel
 
@@ -81,3 +83,30 @@ async def test_a_run_may_be_cancelled_by_its_id_from_within(journal, where):
     assert isinstance(kept[-1], RunFinished)
     assert kept[-1].stop.reason == "cancelled"
     assert len(asked) <= 2
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_whoever_drove_it_is_told_that_it_may_have_been_cancelled(tmp_path, shared):
+    waits, cancelled = asyncio.Event(), asyncio.Event()
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Looks."""
+        waits.set()
+        await cancelled.wait()
+        return "seen"
+
+    async with SqliteJournal(tmp_path / "runs.db") as own, SqliteJournal(tmp_path / "runs.db") as other:
+        agent = Agent(ScriptedModel([[("look", {})], "Done."]), tools=[look], journal=own)
+
+        async def cancel():
+            await within(waits.wait())
+            (listed,) = await other.list()
+            await agent.with_journal(own if shared else other).cancel(listed.run_id)
+            cancelled.set()
+            return listed
+
+        driven, by_another = await asyncio.gather(agent.run("Go."), cancel(), return_exceptions=True)
+        with pytest.raises(JournalConflict, match=r"ended.* as agent\.cancel does.*agent\.result"):
+            raise driven
+        assert (await agent.result(by_another.run_id)).stop.reason == "cancelled"

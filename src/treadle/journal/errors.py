@@ -58,13 +58,14 @@ def _conflict(expected: int, found: int) -> str:
     if found < expected:
         return f"{held}: events between them are missing. Read the run again and go on from what is there."
     return (
-        f"{held}: another process has taken this run over, or another task of this one. Leave it to that one; read or "
-        "watch it from here."
+        f"{held}: another process has taken this run over, or another task of this one, or has ended it, as "
+        "agent.cancel does. Nothing more is done for it here; what became of it is in its result (treadle show, or "
+        "agent.result)."
     )
 
 
 class TakenOver(JournalConflict):
-    """The run was taken over while this process drove it: whatever it would do from here on, the other one does.
+    """The run was taken over, or ended, while this process drove it: whatever is to be done from here on, others do.
 
     Raised for its sub-runs too, though nobody else may have written to them yet, and for a run that was deleted, or
     whose journal was moved away, of which nothing is left that says who has it.
@@ -78,8 +79,8 @@ class TakenOver(JournalConflict):
         by = gone if holder is None else str(holder)
         JournalError.__init__(
             self,
-            f"run {run_id!r} in journal {where} was taken over by {by}; this process has stopped driving it. Leave it "
-            "to that one; read or watch it from here.",
+            f"run {run_id!r} in journal {where} was taken over, or ended as agent.cancel does, by {by}; this process "
+            "has stopped driving it. What became of it is in its result (treadle show, or agent.result).",
             where=where,
         )
         self.run_id = run_id
