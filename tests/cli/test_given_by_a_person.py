@@ -60,6 +60,22 @@ def test_arguments_that_a_person_changes_at_the_prompt_keep_their_digits(given: 
     assert paid(given) == f"{EXACT}\n", done.err
 
 
+@pytest.mark.parametrize(
+    ("said", "does"),
+    [
+        ("e\n{amount: 7\ny\n", ""),
+        ("e {amount: 7\ny\nyes\n", ""),
+        ('e\n{amount: 7\n{"amount": 7}\n', "7\n"),
+        ('e\n{"nothing": 7}\n{"amount": 7}\n', "7\n"),
+        ("e\n{amount: 7\n\nn\n", ""),
+    ],
+)
+def test_a_call_is_not_made_as_it_stands_after_a_wish_to_change_it(given: Any, said: str, does: str) -> None:
+    """Arguments that were none led back to the first question, where a `y` allowed the ones not wanted."""
+    done = given("chat", *PAYING, input=f"pay\n{said}")
+    assert paid(given) == does, done.err
+
+
 def test_a_result_that_a_person_gives_keeps_its_digits(given: Any) -> None:
     given("ask", "how much?", *ASKING)
     done = given("resume", "last", "--result", f'call_0_0={{"most": {EXACT}, "rate": 1.5}}', *ASKING)

@@ -136,14 +136,12 @@ def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answer
                 shown = []
                 continue
             case "e" | "edit":
-                text = rest if rest.strip() else _ask(person, ["The arguments, as a JSON object:"], "arguments>")
-                if text is None:
+                edited = _edited(person, rest, None if call.pending.run_id else tools.get(call.pending.tool))
+                if person.gone:
                     return False
-                try:
-                    answers.approve[key] = _checked(text, None if call.pending.run_id else tools.get(call.pending.tool))
-                except click.BadParameter as error:
-                    click.echo(set_off(error.message), err=True)
+                if edited is None:
                     continue
+                answers.approve[key] = edited
             case "y" | "yes":
                 # A yes with a condition is no yes to the call as it stands.
                 more = "" if cut_off else "; e changes its arguments"
@@ -155,6 +153,24 @@ def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answer
                 shown = []
                 continue
         return True
+
+
+def _edited(person: Person, text: str, tool: Tool | None) -> dict[str, Any] | None:
+    """The arguments that a person wants, asked for until the tool takes them; None if they rather decide otherwise.
+
+    Whoever has begun to change a call does not mean it as it stands, so nothing said here allows that.
+    """
+    while True:
+        if not text.strip():
+            given = _ask(person, ["The arguments, as a JSON object; an empty line goes back:"], "arguments>")
+            if given is None or not given.strip():
+                return None
+            text = given
+        try:
+            return _checked(text, tool)
+        except click.BadParameter as error:
+            click.echo(set_off(error.message), err=True)
+            text = ""
 
 
 def _checked(text: str, tool: Tool | None) -> dict[str, Any]:
