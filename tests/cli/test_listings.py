@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -243,6 +244,25 @@ def test_doctor(treadle: Any) -> None:
     bad = treadle("doctor")
     assert bad.code == 2
     assert "bad" in bad.out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file has no mode there")
+def test_the_doctor_says_of_what_is_no_journal_only_that(treadle: Any) -> None:
+    """Of a text it said that it holds all that was said in its runs."""
+    text = treadle.folder / "q.txt"
+    text.write_text("What is this?\n" * 100)
+    text.chmod(0o644)
+    told = [row["found"] for row in json.loads(treadle("doctor", "--journal", str(text), "--json").out)
+            if row["what"] == "journal"]  # fmt: skip
+    assert len(told) == 1
+    assert "is no SQLite database" in told[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a folder in which nobody can make a file")
+def test_the_doctor_says_that_a_journal_cannot_be_made(treadle: Any) -> None:
+    told = treadle("doctor", "--journal", "/proc/treadle/runs.db")
+    assert told.code == 2
+    assert "cannot be made: /proc cannot be written" in told.out
 
 
 @pytest.mark.parametrize(

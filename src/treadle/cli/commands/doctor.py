@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import click
 
@@ -25,7 +26,7 @@ from treadle.cli.stored_keys import TAKEN as FROM_KEYRING
 from treadle.cli.stored_keys import take_keys
 from treadle.cli.table import print_table
 from treadle.cli.terminal import print_json, visible
-from treadle.journal import JournalError
+from treadle.journal import JournalDamaged, JournalError
 from treadle.journal.addresses import in_postgres, without_password
 from treadle.journal.disks import shared_kind
 from treadle.journal.ones_own import page_of
@@ -105,22 +106,34 @@ def _journal(named: str | None) -> Iterator[Row]:
         return
     if not there:
         folder = next(parent for parent in path.absolute().parents if parent.exists())
-        writable = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+        writable = _takes_files(folder)
         where = "is made at the first run" if writable else f"cannot be made: {folder} cannot be written"
         yield "journal", "ok" if writable else "bad", f"{path} {where}"
         return
-    if not in_postgres(where):
-        # Before it is opened: its -wal and -shm files go when it is closed.
-        yield from (("journal", "bad", line) for line in exposed(path.absolute()))
-        if kind := shared_kind(path.absolute()):
-            yield "journal", "bad", f"{path} is on a network file system ({kind}): put it on a local disk"
+    # Before it is opened: its -wal and -shm files go when it is closed.
+    others = [] if in_postgres(where) else exposed(path.absolute())
+    if not in_postgres(where) and (kind := shared_kind(path.absolute())):
+        yield "journal", "bad", f"{path} is on a network file system ({kind}): put it on a local disk"
     try:
         runs = asyncio.run(_checked(named))
     except (JournalError, Misuse) as error:
         yield "journal", "bad", str(error)
+        if isinstance(error, JournalDamaged):
+            yield from (("journal", "bad", line) for line in others)
+        # Of what is no journal nothing is known that others must not read.
         return
+    yield from (("journal", "bad", line) for line in others)
     size = "" if in_postgres(where) else f", {path.stat().st_size:,} bytes"
     yield "journal", "ok", f"{without_password(where)}{size}; {runs}"
+
+
+def _takes_files(folder: Path) -> bool:
+    """Whether a file can be made in it; its rights do not tell, as in `/proc` or on a disk that is mounted to read."""
+    try:
+        with TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 async def _checked(named: str | None) -> str:
