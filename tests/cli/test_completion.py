@@ -99,8 +99,10 @@ def test_help_tells_what_there_is_and_what_a_command_does(treadle: Any) -> None:
     assert treadle("help", "runs", "export").out == treadle("runs", "export", "--help").out
     wrong = treadle("help", "comparee")
     assert wrong.code == 2
-    assert "there is no command 'comparee'" in wrong.err
-    assert "compare" in wrong.err
+    assert "No such command 'comparee'" in wrong.err
+    assert "'compare'" in wrong.err
+    # In the words of `treadle aks`, which has a guess too.
+    assert treadle("help", "aks").err.splitlines()[-1] == treadle("aks").err.splitlines()[-1]
     assert treadle("help", "ask", "me").code == 2
 
 

@@ -58,6 +58,13 @@ def test_a_call_that_does_not_wait_is_refused(treadle: Any) -> None:
     assert "call_0_0" in done.err
 
 
+def test_approve_with_arguments_for_no_call_says_which_waits(treadle: Any) -> None:
+    treadle("ask", "pay the bill", *PAYING)
+    done = treadle("approve", "last", "--arguments", '{"amount": 1}', *PAYING)
+    assert done.code == 2
+    assert "name it, as call_0_0" in done.err
+
+
 def test_resume_of_a_waiting_run_waits_on(treadle: Any) -> None:
     treadle("ask", "pay the bill", *PAYING)
     assert treadle("resume", "last", *PAYING).code == 4

@@ -43,7 +43,10 @@ def report(error: Exception) -> ExitCode:
 
 def refuse(error: click.ClickException) -> int:
     """Prints what click refuses, with how the command is used, and returns the exit code for it."""
-    told = _fitted(f"Error: {error.format_message()}").removeprefix("Error: ")
+    message = error.format_message()
+    for kind, plain in _KINDS.items():
+        message = message.replace(kind, plain)
+    told = _fitted(f"Error: {message}").removeprefix("Error: ")
     with heard():
         if isinstance(error, NoArgsIsHelpError):
             # It is the help itself.
@@ -110,6 +113,14 @@ def _where_set(told: str) -> str:
         return ""
     return f". The limit in dollars is set in {found.where}: take it out there, if it is not to hold"
 
+
+_KINDS = {
+    "is not a valid integer range.": "is no whole number, such as 5.",
+    "is not a valid float range.": "is no number, such as 0.50.",
+    "is not a valid integer.": "is no whole number, such as 5.",
+    "is not a valid float.": "is no number, such as 0.50.",
+}
+"""What click says of a number in the words of its own types, and what it means."""
 
 _LISTED = "`treadle runs`"
 _STORED = "store it with treadle keys set"

@@ -104,6 +104,8 @@ def _loaded(path: str) -> Conversation:
 
 def _require_place(path: str) -> None:
     """Refuses a file that could not be saved to: that must not be found out when there is something to save."""
+    if not path.strip():
+        raise click.BadParameter("it is empty; name a file", param_hint="'--save'")
     if fault := _no_place(Path(path).expanduser()):
         raise click.BadParameter(f"{path} {fault}", param_hint="'--save'")
 

@@ -118,11 +118,14 @@ def approve(
     A run that your program began goes on with its agent: --agent module:name.
     """
     edited = None if arguments is None else read_arguments(arguments)
-    if edited is not None and call is None:
-        raise click.UsageError("--arguments are for one call: name it")
 
     def say(waiting: Waiting) -> Said:
         calls = waiting.decided("approve", call)
+        if edited is not None and call is None:
+            named = ", ".join(one.name for one in calls)
+            raise click.UsageError(
+                f"--arguments are for one call: name it, {'as' if len(calls) == 1 else 'one of'} {named}"
+            )
         answers = Answers(approve={one.pending.key: edited for one in calls})
         return Said(answers, calls, "approving", "" if arguments is None else f" with {visible(arguments)}")
 

@@ -13,11 +13,6 @@ def help(ctx: click.Context, /, words: tuple[str, ...]) -> int:
         group = context.command
         if not isinstance(group, click.Group):
             raise click.UsageError(f"{context.command_path} has no commands of its own", ctx)
-        if group.get_command(context, word) is None:
-            from treadle.tools import did_you_mean, nearest
-
-            guess = did_you_mean(nearest(word, group.list_commands(context)))
-            raise click.UsageError(f"there is no command {word!r}{guess}", ctx)
         # Resolved, as the group of all commands loads one when it is used.
         name, command, _ = group.resolve_command(context, [word])
         if command is not None:
