@@ -279,6 +279,8 @@ UNREADABLE = [
     ('{"jsonrpc": "2.0", "id": 70, "method": "ping", "params": {"x": "\\ud83d\udcfc"}}', {70}, "Invalid JSON: "),
     (f'{{"jsonrpc": "2.0", "id": 70, "method": "x", "params": {"[" * 9_999}{"]" * 9_999}}}', {None}, "Invalid JSON: "),
     ("no message", set(), ""),
+    ('{"id": "q"}', {"q"}, ""),
+    ('{"jsonrpc": "2.0", "id": 70}', {70}, ""),
     ('{"id": 70, "result": NaN}', set(), ""),
     ("[]", set(), ""),
     ('{"jsonrpc": "2.0", "id": 70, "method": "tools/call", "params": [{"id": 80, "method": "x"}]}', {70}, "params: "),

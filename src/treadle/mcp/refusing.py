@@ -42,7 +42,9 @@ def refusals(error: Exception) -> Sequence[Any]:
             where = ".".join(map(str, first["loc"][1:]))
             found, code, why = next(whole, None), INVALID_REQUEST, f"{where}: {first['msg']}"
     each = found if isinstance(found, list) else [found]
-    numbers = [one["id"] for one in each if isinstance(one, dict) and {"method", "id"} <= one.keys()]
+    # What has an id and is no answer is meant as a request, also where it does not say of what.
+    asked = [one for one in each if isinstance(one, dict) and ("method" in one or not {"result", "error"} & one.keys())]
+    numbers = [one["id"] for one in asked if "id" in one]
     error_data = ErrorData(code=code, message=why)
     return [JSONRPCError(jsonrpc="2.0", id=_as_answered(number), error=error_data) for number in numbers]
 
