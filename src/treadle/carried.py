@@ -6,7 +6,7 @@ found is lost.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Never
 
 Made = tuple[Callable[..., BaseException], tuple[type[BaseException], tuple[Any, ...], dict[str, Any]]]
 """What `__reduce__` returns."""
@@ -15,6 +15,15 @@ Made = tuple[Callable[..., BaseException], tuple[type[BaseException], tuple[Any,
 def as_it_was(error: BaseException) -> Made:
     """For `__reduce__`: the error is made anew from its message and its attributes, and not by its `__init__`."""
     return _again, (type(error), error.args, vars(error))
+
+
+def stays_here(it: object, instead: str) -> Never:
+    """For `__reduce__` of what has locks, threads or a file that is open, of which a copy would be none.
+
+    Raises:
+        TypeError: always, as of all that cannot be pickled.
+    """
+    raise TypeError(f"a {type(it).__name__} can be neither pickled nor copied: {instead}")
 
 
 def _again(kind: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]) -> BaseException:

@@ -3,13 +3,15 @@
 What has no form in JSON is text. Used by `result`.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 from jiter import from_json
 from pydantic_core import to_json
 
 from treadle.kernel.calls import CallRecord, plain
+from treadle.kernel.messages import File, Image, Json, Message
 from treadle.kernel.step import Step
 from treadle.models.errors import ModelError
 
@@ -24,6 +26,28 @@ def plain_value(value: Any) -> Any:
 def fields_as_data(struct: msgspec.Struct) -> dict[str, Any]:
     """All fields of `struct`, those too that its stored form leaves out."""
     return {name: plain_value(msgspec.to_builtins(getattr(struct, name))) for name in struct.__struct_fields__}
+
+
+def messages_as_data(messages: Sequence[Message]) -> list[Json]:
+    """Messages as they are stored; what a part has by default is left out."""
+    return [{**one, "content": _parts(one["content"])} for one in plain_value(msgspec.to_builtins(messages))]
+
+
+def _parts(content: Any) -> Any:
+    if not isinstance(content, list):
+        return content
+    # msgspec leaves out the default itself, and not a text that equals it, as that of a copy does.
+    return [
+        {name: value for name, value in part.items() if value != _DEFAULTS.get((part["type"], name))}
+        for part in content
+    ]
+
+
+_DEFAULTS: Final = {
+    (tag, field.name): field.default
+    for tag, kind in (("image", Image), ("file", File))
+    for field in msgspec.structs.fields(kind)
+}
 
 
 def step_as_data(step: Step) -> dict[str, Any]:
@@ -46,7 +70,7 @@ def call_as_data(record: CallRecord) -> dict[str, Any]:
         "id": record.id,
         "name": record.name,
         "arguments": plain(record.arguments_json),
-        "result": None if record.result is None else plain_value(msgspec.to_builtins(record.result.content)),
+        "result": None if record.result is None else _parts(plain_value(msgspec.to_builtins(record.result.content))),
         "is_error": record.is_error,
         "executed": record.executed,
         "status": record.status,

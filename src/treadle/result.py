@@ -23,7 +23,7 @@ from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop, stopped
 from treadle.misnamed import OF_PENDING, OF_RESULTS, Misnamed
 from treadle.models.errors import ModelError
-from treadle.plain import call_as_data, error_as_data, fields_as_data, plain_value, step_as_data
+from treadle.plain import call_as_data, error_as_data, fields_as_data, messages_as_data, plain_value, step_as_data
 from treadle.visible import clean, visible
 
 Output = TypeVar("Output", covariant=True, default=Any)
@@ -176,7 +176,7 @@ class RunResult(Misnamed, Generic[Output]):
             "stop": fields_as_data(self.stop),
             "steps": [step_as_data(step) for step in self.steps],
             "tool_calls_made": [call_as_data(record) for record in self.tool_calls_made],
-            "messages": plain_value(msgspec.to_builtins(self.messages)),
+            "messages": messages_as_data(self.messages),
             "usage": fields_as_data(self.usage),
             "cost": None if self.cost is None else str(self.cost),
             "pending": [one.to_dict() for one in self.pending],

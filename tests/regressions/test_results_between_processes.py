@@ -8,11 +8,11 @@ from multiprocessing import get_context
 
 import pytest
 
-from treadle import Agent, MemoryJournal, Misuse, RunResult, RunStopped, external_tool, tool
+from treadle import Agent, Budget, MemoryJournal, Misuse, RunResult, RunStopped, external_tool, tool
 from treadle.drivers.conversing import GoneOn
-from treadle.journal import JournalConflict, RunHeld, TakenOver, UnknownRun
+from treadle.journal import JournalConflict, PostgresJournal, RunHeld, SqliteJournal, TakenOver, UnknownRun
 from treadle.journal.holder import Holder
-from treadle.models import AuthenticationFailed
+from treadle.models import AuthenticationFailed, File, Image, Text
 from treadle.testing import ScriptedModel
 from treadle.timetravel.replayed import Replay, ReplayDiffers
 from treadle.tools import Tool
@@ -62,6 +62,19 @@ def test_a_result_can_be_copied():
         assert other.events == found.events
 
 
+def test_a_copy_of_a_result_with_pictures_is_told_alike():
+    @tool(effect="read")
+    def look() -> list[Image | File]:
+        """Looks."""
+        return [Image(b"a"), File(b"b"), File(b"c", media_type="text/csv", name="c.csv")]
+
+    asked = [Text("What is it?"), Image(b"a")]
+    found = Agent(ScriptedModel([[("look", {})], "Done."]), tools=[look]).run_sync(asked)
+
+    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
+    assert "media_type" not in found.to_dict()["messages"][0]["content"][1]
+
+
 def test_a_run_that_stopped_in_another_process_breaks_no_pool():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         stopped = pool.submit(fail_here, "What is twice 4?")
@@ -92,6 +105,24 @@ def test_an_error_of_a_journal_is_the_same_in_another_process(error):
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(other) is type(error)
         assert (str(other), vars(other)) == (str(error), vars(error))
+
+
+@pytest.mark.parametrize(
+    ("one", "instead"),
+    [
+        (MemoryJournal(), "processes share a SqliteJournal"),
+        (SqliteJournal("runs.db"), "SqliteJournal(path)"),
+        (PostgresJournal("postgresql://127.0.0.1/none"), "PostgresJournal(address)"),
+        (Budget(usd=1), "made in each"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+@pytest.mark.parametrize("carry", [pickle.dumps, copy.deepcopy, copy.copy])
+def test_what_stays_in_its_process_says_what_to_do_instead(one, instead, carry):
+    """It was said that Python cannot pickle a lock, of which nobody knew."""
+    with pytest.raises(TypeError, match="can be neither pickled nor copied: ") as raised:
+        carry(one)
+    assert instead in str(raised.value)
 
 
 def test_a_copy_of_a_result_is_not_gone_on_with_beside_the_run():

@@ -5,8 +5,9 @@ from concurrent.futures import Future
 from math import inf
 from threading import Lock
 from types import TracebackType
-from typing import Self
+from typing import Never, Self
 
+from treadle.carried import stays_here
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, STOPS, RunInfo, Wanted, after, status_after, told_by
@@ -48,6 +49,9 @@ class MemoryJournal:
         self._bell = Bell()
         self._closed = False
         renewed_in_a_child(self)
+
+    def __reduce__(self) -> Never:
+        stays_here(self, "it is the memory of this process; processes share a SqliteJournal or a PostgresJournal")
 
     def renew(self) -> None:
         """See `Locking.renew`."""

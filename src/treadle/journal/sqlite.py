@@ -11,8 +11,9 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Never, Self
 
+from treadle.carried import stays_here
 from treadle.journal import database, lease_table, titles
 from treadle.journal.addresses import fault_in, in_postgres, named_file
 from treadle.journal.appends import Append
@@ -80,6 +81,9 @@ class SqliteJournal:
             lambda job: _tell(bell, glances, job),
         )
         self._glances = glances = Glances(bell, partial(_ends, self._workers), POLL)
+
+    def __reduce__(self) -> Never:
+        stays_here(self, "make one of the same path where it is needed, SqliteJournal(path)")
 
     @property
     def path(self) -> Path:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Never, get_args
 
 from msgspec import Struct
 
+from treadle.carried import stays_here
 from treadle.drivers.approvals import BUDGET
 from treadle.drivers.clock import day
 from treadle.drivers.purse.claims import Claim
@@ -120,6 +121,9 @@ class Budget:
         if on_warning is not None and not self.marks:
             raise Misuse("on_warning is called when shares are used: say which, such as warn=(0.5, 0.9)")
         self._on_warning = on_warning
+
+    def __reduce__(self) -> Never:
+        stays_here(self, "its purses are here; processes share them by Budget(…, name=…, path=…), made in each")
 
     @property
     def usd(self) -> Decimal | None:

@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Never, Self
 
+from treadle.carried import stays_here
 from treadle.journal.batch import batch_of
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
@@ -82,6 +83,9 @@ class PostgresJournal:
         self._workers: Pair[Any] = Pair(
             self, lambda: WriterHands(session()), lambda: ReaderHands(session()), self._where
         )
+
+    def __reduce__(self) -> Never:
+        stays_here(self, "make one of the same address where it is needed, PostgresJournal(address)")
 
     @property
     def where(self) -> str:
