@@ -143,6 +143,24 @@ def test_schemas_side_by_side(tmp_path: Path) -> None:
     assert {one.fate for one in same.members} == {"same"}
 
 
+def test_a_measure_that_is_stored_otherwise_and_declared_alike_is_the_same(tmp_path: Path) -> None:
+    columns = ("id", "amount")
+    write_csv(tmp_path / "a.csv", columns, [("x", "5.00")])
+    write_table(tmp_path / "b.parquet", columns, ["VARCHAR", "DECIMAL(18,2)"], [("x", "5.00")], parquet=True)
+    made = [
+        Source(name=name, kind=kind, path=f"{name}.{kind}", dimensions=(Dimension(name="id"),), measures=measures)  # type: ignore[arg-type]
+        for name, kind, measures in (
+            ("a", "csv", (Measure(name="amount"), Measure(name="n", column="*", aggregation="count"))),
+            ("b", "parquet", (Measure(name="amount"), Measure(name="n", column="amount", aggregation="count"))),
+        )
+    ]
+    found = compare_schemas(Catalog(made, tmp_path), "a", "b", bounds=QUICK)
+    assert [(one.name, one.a, one.b, one.fate) for one in found.members if one.kind == "measure"] == [
+        ("amount", "sum of varchar", "sum of decimal(18,2)", "same"),
+        ("n", "count of rows", "count of decimal(18,2)", "differs"),
+    ]
+
+
 @pytest.mark.parametrize("kind", ["json", "sqlite", "duckdb", "parquet"])
 def test_what_is_declared_as_the_data_have_it_and_columns_that_nobody_declares_are_the_same(
     tmp_path: Path, kind: str

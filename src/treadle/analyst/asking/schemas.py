@@ -102,7 +102,9 @@ def _met(
         other = next((item for item in left if item.names & own.names), None)
         if other is not None:
             left.remove(other)
-        yield _member(kind, own.name, _words(own, types[0]), "" if other is None else _words(other, types[1]))
+        told = _words(own, types[0]), "" if other is None else _words(other, types[1])
+        meant = None if other is None else (_meant(own, types[0]), _meant(other, types[1]))
+        yield _member(kind, own.name, *told, meant)
     for item in left:
         yield _member(kind, item.name, "", _words(item, types[1]))
 
@@ -116,7 +118,7 @@ def _columns(a: Source, b: Source, types: list[dict[str, str]]) -> Iterator[Memb
             for name, of, known in zip(pair, types, declared, strict=True)
         ]
         if any(name and name not in known for name, known in zip(pair, declared, strict=True)):
-            yield _member("column", pair[0] or pair[1], *told)
+            yield _member("column", pair[0] or pair[1], told[0], told[1])
 
 
 def _alike(a: Collection[str], b: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -148,8 +150,10 @@ def _filters(a: Source, b: Source) -> Iterator[Member]:
         yield _member("filter", name, held[0].get(name, ""), held[1].get(name, ""))
 
 
-def _member(kind: Any, name: str, a: str, b: str) -> Member:
-    fate: Fate = "only_b" if not a else "only_a" if not b else "same" if a == b else "differs"
+def _member(kind: Any, name: str, a: str, b: str, meant: tuple[str, str] | None = None) -> Member:
+    """A member in the words of both sides; `meant` is what of them counts, if not all of it does."""
+    own, other = meant or (a, b)
+    fate: Fate = "only_b" if not a else "only_a" if not b else "same" if own == other else "differs"
     return Member(kind=kind, name=name, a=a, b=b, fate=fate)
 
 
@@ -180,6 +184,11 @@ def _words(item: Dimension | Measure, types: dict[str, str]) -> str:
             _converted(item),
         ]
     return ", ".join(part for part in parts if part)
+
+
+def _meant(item: Dimension | Measure, types: dict[str, str]) -> str:
+    """`_words` without how the figures are stored, which is another way in each kind of source: they add up alike."""
+    return _words(item, types if isinstance(item, Dimension) else dict.fromkeys(types, "stored"))
 
 
 def _type_of(kind: str) -> str:
