@@ -238,7 +238,10 @@ def test_against_a_csv_file_with_rows_behind(make: Any, tmp_path: Path) -> None:
     assert "duplicates" in [finding.kind for finding in found.warnings]
 
 
-DAYS = "has numbers such as 45292, and is named as days are, of which Excel counts that as 2024-01-01"
+DAYS = (
+    "has numbers such as 45292, and is named as days are, of which Excel counts that as 2024-01-01, "
+    "or in a file with the 1904 date system as 2028-01-02: if"
+)
 MIXED = "has days in some cells, and in others what is none"
 
 

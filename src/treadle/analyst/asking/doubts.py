@@ -38,6 +38,7 @@ _SEVERAL = re.compile(r"""\w["')]*\s*(?:(?P<sign>[\^~¦§])|[;,|\t]|\s{2,})\s*["
 _MARKED = re.compile(rf"{_SPELLED.pattern}(?P<mark>cr|dr|c|d|s|h|soll|haben|credit|debit)\.?", re.IGNORECASE)
 _KEPT_DIGITS = 15
 _FIRST_DAY = date(1899, 12, 30)
+_FIRST_DAY_ON_A_MAC = date(1904, 1, 1)
 _YEAR = re.compile(r"(19|20)\d\d")
 
 
@@ -81,9 +82,11 @@ def about_days(guesses: Mapping[str, Guess], rows: Sequence[Sequence[object]]) -
                 found[column] = replace(each, question=each.question or f"{asked}: have one of the two in all of them")
         elif cells and DAILY.search(column) and all(map(_may_be_counted_day, cells)):
             first = float(str(cells[0]))
+            day, later = (since + timedelta(days=int(first)) for since in (_FIRST_DAY, _FIRST_DAY_ON_A_MAC))
             asked = (
                 f"{column} has numbers such as {first:g}, and is named as days are, of which Excel counts that as "
-                f"{_FIRST_DAY + timedelta(days=int(first))}: if they are days, show these cells as days in the file"
+                f"{day}, or in a file with the 1904 date system as {later}: if they are days, show these cells as days "
+                f"in the file"
             )
             found[column] = replace(each, question=asked)
     return found
