@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -366,6 +367,10 @@ async def test_a_server_that_cannot_be_started_ends_the_run_in_words(tmp_path):
         await MCPServer.stdio("no-such-program --fast", name="gone").about()
     with pytest.raises(Misuse, match=r"no option 'args'; what a program is started with follows it: stdio\(program, "):
         MCPServer.stdio("uvx", args=["mcp-server-time"], name="time")
+    with pytest.raises(Misuse, match=r"takes a program and its arguments as texts, each apart; argument 2 is a list$"):
+        MCPServer.stdio("uvx", "--quiet", ["mcp-server-time"], name="time")  # type: ignore[arg-type]
+    with pytest.raises(Misuse, match=r"as texts, each apart; the program is a PosixPath$"):
+        MCPServer.stdio(Path("/usr/bin/uvx"), name="time")  # type: ignore[arg-type]
     script = "import os, sys; print(os.environ['KEY'], 'is no good', file=sys.stderr); sys.exit(1)"
     broken = MCPServer.stdio(sys.executable, "-c", script, name="broken", env={"KEY": "sk-secret"})
     with pytest.raises(ServerFailed, match=r"it said: \[KEY\] is no good"):

@@ -103,8 +103,11 @@ class MCPServer:
             Misuse: the name, or an option, cannot be.
         """
         given = Command(command, arguments, env or {}, cwd)
-        if not isinstance(command, str) or not all(isinstance(one, str) for one in arguments):
-            raise Misuse(f"MCPServer.stdio takes a program and its arguments as texts; it was given {command!r:.100}")
+        for place, one in enumerate((command, *arguments)):
+            if not isinstance(one, str):
+                which = f"argument {place}" if place else "the program"
+                lacks = f"{which} is a {type(one).__name__}"
+                raise Misuse(f"MCPServer.stdio takes a program and its arguments as texts, each apart; {lacks}")
         return cls(name, lambda said: spoken_to(given, said), Secrets(env or {}), command, options)
 
     @classmethod
