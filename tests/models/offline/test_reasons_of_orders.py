@@ -38,6 +38,8 @@ def asked(question: str) -> tuple[list[dict[str, Any]], str]:
     ("question", "arguments"),
     [
         ("Cancel order 7 because it is late", {"order_id": 7, "reason": "it is late"}),
+        ("Cancel order 7 because it is late. Thank you!", {"order_id": 7, "reason": "it is late"}),
+        ("Hi! Can you cancel order 7 because of fraud for me? Thanks", {"order_id": 7, "reason": "fraud"}),
         ("Please cancel order 7, because it is late.", {"order_id": 7, "reason": "it is late"}),
         ("Could you cancel order 7 because it is late?", {"order_id": 7, "reason": "it is late"}),
         ("I want to cancel order 7 because of the delay", {"order_id": 7, "reason": "the delay"}),

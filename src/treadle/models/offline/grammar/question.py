@@ -12,6 +12,7 @@ from typing import Literal
 from treadle.models.offline.grammar.adverbs import is_adverb
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, is_chain, number_words
 from treadle.models.offline.grammar.codes import find_codes, is_letter, is_ordinary
+from treadle.models.offline.grammar.courtesies import without_courtesy
 from treadle.models.offline.grammar.currencies import CURRENCIES, currency_of
 from treadle.models.offline.grammar.english import CHANGES, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.going_on import as_one
@@ -99,7 +100,7 @@ class Clause:
 _QUOTING = re.compile(r"\s*(?:[\"'“”‘’„«»`(\[{#<>!]|//|--|/\*)")
 _COMMAND = re.compile(
     r"^\W*(?:(?:please|pls|plz|now|then|and|also|so|ok|okay|hey|hi|hello|just|go ahead and|kindly)\W+)*"
-    r"(?:(?:can|could|would|will) you (?:please )?|(?:i|we) (?:want|need|would like|have) (?:you )?to |"
+    r"(?:(?:can|could|would|will) you (?:please )?|(?:i|we) (?:want|need|would like) (?:you )?to |"
     r"i'd like (?:you )?to |let'?s |help me (?:to )?)?([a-z]+)"
 )
 _ORDERING = re.compile(r"^\W*(?:[a-z]+\W+){0,3}?(?:can|could|would|will) you\b|.*\b(?:please|pls|plz)\b", re.IGNORECASE)
@@ -155,7 +156,7 @@ _SIGN = re.compile(r"(?:^|[\s($€£])[-−]$")
 
 def split_clauses(text: str) -> tuple[str, ...]:
     """The parts of a question that ask for different things; quoted text is never split."""
-    if is_chain(text):
+    if is_chain(text := without_courtesy(text)):
         return (text.strip(" ,\n\t"),)
     masked = _QUOTED.sub(lambda match: "\x00" * len(match.group()), text)
     pieces = [text[a:b] for one in _spans(masked, _SENTENCE, 0, len(text)) for a, b in _joined(masked, *one)]

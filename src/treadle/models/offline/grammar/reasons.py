@@ -10,11 +10,13 @@ from treadle.models.offline.grammar.english import CHANGES, MONTHS, WEEKDAYS, wo
 from treadle.models.offline.grammar.words import is_function_word, is_verb
 
 _ORDER = re.compile(
-    r"^\W*(?:please |kindly )?(?:(?P<asks>(?:can|could|would|will) you )(?:please )?|"
+    r"^\W*(?:(?:please|kindly|now|ok|okay|hey|hi|hello|just)[\s,!]+)*"
+    r"(?:(?P<asks>(?:can|could|would|will) you )(?:please )?|"
     r"(?:i|we) (?:want|need|would like) (?:you )?to |(?:i|we)['’]d like (?:you )?to )?(?P<verb>[a-z]+)\s",
     re.IGNORECASE,
 )
 _BECAUSE = re.compile(r",? because (?=[a-z])", re.IGNORECASE)
+_FOR_ME = re.compile(r",? (?:for (?:me|us)|please|thanks)$", re.IGNORECASE)
 _SPOILED = re.compile(r"\b(?:just|only|partly|mainly|mostly|not|maybe|perhaps|even|simply)\W*$", re.IGNORECASE)
 # What asks or tells, and is no order.
 _NO_ORDERS = word_set(
@@ -78,7 +80,7 @@ def without_reason(text: str) -> tuple[str, str]:
     order, because = _ORDER.match(text), _BECAUSE.search(text)
     if order is None or because is None or order["verb"].lower() in _NO_ORDERS:
         return text, ""
-    reason = text[because.end() :].strip().rstrip(" .!?")
+    reason = _FOR_ME.sub("", text[because.end() :].strip().rstrip(" .!?"))
     # A quotation mark before it may open what is to be said.
     spoiled = re.search(r"[\"“”«»`]", text[: because.start()]) or _SPOILED.search(text[: because.start()])
     asks = text.rstrip().endswith("?") and not order["asks"]

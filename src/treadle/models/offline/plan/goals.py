@@ -5,6 +5,7 @@ A clause that asks for nothing by itself belongs to the one beside it: "country 
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 
 from treadle.models.offline.grammar.english import PLAIN_VERBS, word_set
@@ -167,7 +168,7 @@ class Goals:
             return merged is not None
         if not any(self._lacks(each, choice.tool) for each in (first, clause) if each.is_fragment):
             return False
-        joined = self.box.read(f"{first.text.rstrip(' .!?,')}, {clause.text}", self.today)
+        joined = self._read_on(first, f"{first.text.rstrip(' .!?,')}, {clause.text}")
         goals[-1] = Goal(joined, choice.tool, choice.source)
         return True
 
@@ -183,7 +184,7 @@ class Goals:
         # "Throughout 2023, …" opened a sentence: behind a name, the capital would make it a part of that.
         holding = is_function_word(opened) or is_turning(opened)
         added = f"{extra.text[:1].lower()}{extra.text[1:]}" if holding else extra.text
-        merged = self.box.read(f"{clause.text.rstrip(' ?.!')} {added}", self.today)
+        merged = self._read_on(clause, f"{clause.text.rstrip(' ?.!')} {added}")
         after = self.chooser.choose(merged)
         if before is None or after is None or before.tool.name != after.tool.name:
             return None
@@ -196,6 +197,11 @@ class Goals:
             if grown and not extra.text.lower().startswith(("what", "who", "when", "where", "why", "how"))
             else None
         )
+
+    def _read_on(self, clause: Clause, text: str) -> Clause:
+        """A clause that goes on, with the reason behind it, which stands in no text of it."""
+        read = self.box.read(text, self.today)
+        return replace(read, reason=read.reason or clause.reason)
 
     def _two_heads(self, clause: Clause) -> list[Goal]:
         """ "the stock and price of apples": one clause that asks two tools about the same thing."""
