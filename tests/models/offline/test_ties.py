@@ -331,3 +331,79 @@ def test_an_amount_is_given_to_who_stands_before_it() -> None:
     given = {"event": "Gala", "count": 2, "buyer": "Uwe"}
 
     assert made("Sell Uwe 2 tickets for Gala", sell) == [("sell_tickets", given)]
+
+
+ROLE = change("change_role", "Change the role of a user.", user=str, role=str)
+BERTH = change("assign_berth", "Assigns a ship to a berth.", ship=str, berth=str)
+PHOTOGRAPH = change("take_picture", "Take a picture of a place with a satellite.", satellite=str, place=str)
+RELEASE = change("release_berth", "Release a berth.", berth=str)
+BURN = change("burn", "Fire the engine of a satellite for some seconds.", satellite=str, seconds=int)
+REJECT = change("reject_claim", "Reject a claim for a reason.", claim=str, reason=str)
+PRICE = change("set_price", "Set the price of an item.", item=str, price=float)
+BUY = change("bestelle", "Bestellt einen Artikel.", artikel=str, anzahl=int)
+PLAY = change("play_song", "Plays a song.", title=str)
+MOVE_AXIS = change("move_axis", "Move an axis of the arm by some millimetres.", axis=str, millimetres=float)
+PUMP = change("stop_pump", "Stop a pump.", pump=str)
+DILUTE = change("dilute", "Dilute a sample by a factor.", sample=str, factor=float)
+DEDUCT = change("deduct", "Deduct an item from the taxable income, in euros.", item=str, euros=float)
+HANG = change("hang", "Hang a painting in a room.", painting=str, room=str)
+
+
+@pytest.mark.parametrize(
+    ("question", "tool"),
+    [
+        ("Change the role of admin to user 7", ROLE),
+        ("Change the role of admin to Kim", ROLE),
+        ("Assign B4 to Orion", BERTH),
+        ("Assign Orion to B4", BERTH),
+        ("Take a picture of satellite S1 with Paris", PHOTOGRAPH),
+        ("Release the berth to Orion", RELEASE),
+        ("We have to release berth B4", RELEASE),
+        ("I have to release berth B4", RELEASE),
+        ("Fire the second engine of satellite S1 for 30 seconds", BURN),
+        ("Reject claim C-9 for now", REJECT),
+        ("Reject claim C-9 for the time being", REJECT),
+        ("Set the price of the lamp broken to 24.90", PRICE),
+        ("Bestelle 20 Kilo Eier", BUY),
+        ("Bestelle 20 Pfund Mehl", BUY),
+        ("Play dead", PLAY),
+        ("Stop pumping W1", PUMP),
+        ("Hang Dusk in time", HANG),
+        ("Dilute sample L3 to a factor of 10", DILUTE),
+    ],
+)
+def test_what_stands_where_the_tool_does_not_have_it_is_passed_to_nothing(question: str, tool: Any) -> None:
+    assert made(question, tool) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "tool", "passed"),
+    [
+        ("Change the role of Kim to admin", ROLE, {"user": "Kim", "role": "admin"}),
+        ("Assign Orion to berth B4", BERTH, {"ship": "Orion", "berth": "B4"}),
+        ("Take a picture of Paris with satellite S1", PHOTOGRAPH, {"satellite": "S1", "place": "Paris"}),
+        ("We need you to release berth B4", RELEASE, {"berth": "B4"}),
+        ("Would you kindly release berth B4?", RELEASE, {"berth": "B4"}),
+        ("Go ahead and release berth B4", RELEASE, {"berth": "B4"}),
+        ("Hi! Be so kind as to release berth B4. Thanks!", RELEASE, {"berth": "B4"}),
+        ("Fire the engine of satellite S1 for 30 seconds", BURN, {"satellite": "S1", "seconds": 30}),
+        ("Reject claim C-9 for fraud", REJECT, {"claim": "C-9", "reason": "fraud"}),
+        ("Set the price of the broken lamp to 24.90", PRICE, {"item": "broken lamp", "price": 24.9}),
+        ("Bestelle 20 Eier", BUY, {"artikel": "Eier", "anzahl": 20}),
+        ("Dilute sample L3 by a factor of 10", DILUTE, {"sample": "L3", "factor": 10}),
+        ('Label sample L4 "toxic"', LABEL, {"sample": "L4", "label": "toxic"}),
+        ('Deduct the item "laptop" at 900 euros', DEDUCT, {"item": "laptop", "euros": 900}),
+        ("Play the song dead", PLAY, {"title": "dead"}),
+        ("Play Yesterday", PLAY, {"title": "Yesterday"}),
+        ("Move axis Y by 3.5 mm", MOVE_AXIS, {"axis": "Y", "millimetres": 3.5}),
+    ],
+)
+def test_what_stands_where_the_tool_has_it_is_passed(question: str, tool: Any, passed: dict[str, Any]) -> None:
+    assert [given for _, given in made(question, tool)] == [passed]
+
+
+def test_a_courtesy_that_is_to_be_told_is_told_as_it_was_written() -> None:
+    send = change("send_message", "Send a message to somebody.", to=str, text=str)
+    question = 'Would you kindly send Ann "Would you kindly call me? Go ahead and eat"?'
+
+    assert [given["text"] for _, given in made(question, send)] == ["Would you kindly call me? Go ahead and eat"]

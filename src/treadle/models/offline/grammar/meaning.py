@@ -108,9 +108,9 @@ _SAME_UNITS = tuple(
     foot feet
     inch inches
     cm centimeter centimeters
-    mm
+    mm millimeter millimeters millimetre millimetres
     yard yards
-    kg kilogram kilograms
+    kg kilo kilos kilogram kilograms
     gram grams
     pound pounds
     ounce ounces

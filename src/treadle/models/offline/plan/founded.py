@@ -15,6 +15,7 @@ from treadle.models.offline.grammar.english import CHANGES, HANDLING_VERBS, PERS
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, is_function_word, parts, singular, stem, tokens
 from treadle.models.offline.plan import affinity as fits
+from treadle.models.offline.plan.crossed import crossed, is_quoted
 from treadle.models.offline.plan.naming import INFORMATION
 from treadle.models.offline.plan.orders import PARTICLES, lacks_particle
 from treadle.models.offline.plan.spoken_for import unspoken
@@ -72,6 +73,10 @@ _ANYWHERE = word_set(
     "everywhere anywhere somewhere nowhere elsewhere myself yourself himself herself itself ourselves yourselves "
     "themselves whoever whatever whichever"
 )
+# "Play dead", "Hold still": how one does it, and nothing that it is done to.
+_SO = word_set("dead fair nice dirty safe rough tight loose free clean quiet still sick silly cool")
+# "in time", "with care"
+_MANNERS = word_set("time advance part vain peace haste full care caution respect pleasure joy love")
 _SAID = re.compile(r"\b(?:that|because(?: of)?|saying|says)\b", re.IGNORECASE)
 # What may stand beside a word that went into an argument, and is no part of it.
 _OPENS = re.compile(r"[\s\"'“”‘’«»„(:;,#]")
@@ -94,7 +99,7 @@ def unfounded(
     found = [clause.text[start:end] for start, end in _other_verb(clause, tool, used)]
     found += [clause.text[start:end] for start, end in unspoken(clause, tool, arguments, used)]
     found += _cut_off(clause, used) if tool.change is not None else []
-    found += _of_nothing(clause, tool, arguments) + _turned_round(clause, tool, arguments)
+    found += _of_nothing(clause, tool, arguments) + crossed(clause, tool, arguments)
     spare = {word for param in tool.params if param.name not in arguments for word in param.nouns}
     qualities = frozenset[str]().union(*(words for kind, words in _QUALITIES.items() if kind in spare))
     for param in tool.params:
@@ -117,7 +122,7 @@ def unfounded(
             first, *rest = text.split() or [""]
             if re.search(r"\d|\w\.\w", first) and any(re.fullmatch(r"[a-z-]{4,}", each) for each in rest):
                 # "Menu.pdf double-sided" is no file.
-                found += rest if not _is_quoted(clause, clause.text.find(text)) else []
+                found += rest if not is_quoted(clause, clause.text.find(text)) else []
             if rest and first in qualities:
                 # "A large tea" is no drink of that name, where there is a size to be told.
                 found.append(first)
@@ -154,20 +159,6 @@ def _is_of_nothing_said(tool: KnownTool, arguments: dict[str, Any], said: Collec
     return somebody and number and bool(things) and not things & {*said}
 
 
-def _turned_round(clause: Clause, tool: KnownTool, arguments: dict[str, Any]) -> list[str]:
-    """What went into one argument though it is as plainly another: a quotation into a name, where a name stands for
-    what is to be said, or a choice where the other argument is one as well."""
-    said = {param.name: text for param in tool.params if isinstance(text := arguments.get(param.name), str)}
-    quoted = {name for name, text in said.items() if _is_quoted(clause, clause.text.find(text))}
-    free = {p.name for p in tool.params if p.name in said and fits.is_free_text(p) and parts(p.name) != ("name",)}
-    found = [said[name] for name in said if quoted - free and name in free - quoted]
-    for param in tool.params:
-        if param.name in said and param.choices:
-            others = [each for each in tool.params if each.name in said and not each.choices]
-            found += [said[each.name] for each in others if said[each.name].lower() in param.choices]
-    return found
-
-
 def values_in(value: Any) -> Iterator[Any]:
     """The single values of an argument or a result, those of lists and fields among them."""
     if isinstance(value, dict | list):
@@ -187,7 +178,7 @@ def _cut_off(clause: Clause, used: Sequence[Span]) -> list[str]:
         opened = opened or (clause.text[start - 1] in "€$£¥" and clause.text[start].isdigit())
         before = next((token for token in reversed(clause.tokens) if token.end <= start), None)
         taken = before is not None and overlaps(before.start, before.end, used)
-        if before is not None and not taken and not _is_quoted(clause, before.start) and _opens_a_name(clause, before):
+        if before is not None and not taken and not is_quoted(clause, before.start) and _opens_a_name(clause, before):
             found.append(clause.text[before.start : end])
         worded = re.search(r"\w", clause.text[start:end]) is not None
         if worded and not (opened and _CLOSES.match(clause.text, end)):
@@ -211,14 +202,14 @@ def _other_verb(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> list[S
     second = (*parts(tool.name), "", "")[1]
     if lacks_particle(clause, tool):
         return [(verb.start, after.end if after is not None and after.low in PARTICLES else verb.end)]
-    said = {token.low for token in clause.tokens if not _is_quoted(clause, token.start)}
+    said = {token.low for token in clause.tokens if not is_quoted(clause, token.start)}
     called = {token.low for token in tokens(f"{' '.join(parts(tool.name))} {tool.spec.description}")}
     ways = _WAYS & called
     if verb.low in _TURNING and len(ways) == 1 and not ways & said:
         # To turn something on is not to turn it off.
         return [(verb.start, verb.end)]
     things = {*parts(tool.name), *(word for param in tool.params for word in parts(param.name))}
-    if after is not None and after.low in INFORMATION - things and not _is_quoted(clause, after.start):
+    if after is not None and after.low in INFORMATION - things and not is_quoted(clause, after.start):
         # "Seal details of C-7" seals nothing.
         return [(verb.start, after.end)]
     led = after
@@ -271,10 +262,6 @@ def _is_led(clause: Clause, tool: KnownTool, verb: str, after: Token, called: Co
     )
 
 
-def _is_quoted(clause: Clause, start: int) -> bool:
-    return any(value.kind == "quoted" and value.start <= start < value.end for value in clause.values)
-
-
 def _not_written(clause: Clause, param: Param, text: str) -> list[str]:
     """The words that an argument was made of where it is not written in one piece, or is a part of the order, or only
     a part of what somebody is to be told."""
@@ -302,7 +289,7 @@ def _not_written(clause: Clause, param: Param, text: str) -> list[str]:
         if not scattered:
             return [text]
         return [clause.text[scattered[0].start : scattered[-1].end]]
-    quoted = [span for span in spans if _is_quoted(clause, span[0])]
+    quoted = [span for span in spans if is_quoted(clause, span[0])]
     opening = next((token for token in clause.tokens if token.low == clause.opening), None)
     if not quoted and opening is not None and all(span[0] == opening.start and span[1] for span in spans):
         return [text]
@@ -326,13 +313,15 @@ def _is_the_order(clause: Clause, text: str) -> bool:
 
 def _is_no_name(clause: Clause, param: Param, text: str) -> bool:
     """Whether a plain word is what a thing is, and not what one is called: "station" of "Go to the station"."""
-    plain = text.islower() and " " not in text and not _is_quoted(clause, clause.text.find(text))
+    plain = text.islower() and " " not in text and not is_quoted(clause, clause.text.find(text))
     # "Bill joined for 20 euros" may tell what Bill did.
     first = clause.words_after(0, 2) == (clause.opening, text) and clause.opening in _FIRST_NAMES
     first = (
         first and clause.tokens[0].text.istitle() and not {stem(word) for word in PERSON_WORDS}.isdisjoint(param.nouns)
     )
-    return plain and (first or singular(text) in parts(param.name))
+    so = text in _SO and clause.words_before(clause.text.find(text), 1) == (clause.opening,)
+    so = so or (text in _MANNERS and clause.words_before(clause.text.find(text), 1) in (("in",), ("with",)))
+    return plain and (first or so or singular(text) in parts(param.name))
 
 
 def _is_no_code(clause: Clause, param: Param, text: str) -> bool:

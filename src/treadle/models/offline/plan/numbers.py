@@ -81,7 +81,7 @@ _FAMILIES = tuple(
         "foot feet ft",
         "inch inches",
         "cm centimeter centimeters centimetre",
-        "mm millimeter millimeters",
+        "mm millimeter millimeters millimetre millimetres",
         "ton tons tonne tonnes t",
         "mg milligram milligrams",
         "ml milliliter milliliters millilitre millilitres",

@@ -53,13 +53,17 @@ _OF_A_THING = re.compile(
 _SETTING = word_set("set change adjust update")
 _SPANS = word_set("week month year quarter decade")
 _AFTERWARDS = word_set("up down out off back away only")
+_SPOILT = word_set("broken gone sold lost stolen worn torn bent burnt spoilt frozen missing")
+_MEASURES = word_set("dutzend pfund gramm tonnen dozen")
+_ORDINALS = word_set("second third fourth fifth sixth seventh eighth ninth tenth")
 _SO_ON = re.compile(r"\band (?:so (?:on|forth)|the like|more|vice versa)\b\W*$", re.IGNORECASE)
 _LATER = re.compile(
     r"\bin (?:about |around )?(?:(?:half )?an?|\d+|a few|a couple of|some) "
     r"(?:second|minute|hour|day|week|month|year)s?\b"
-    r"|\bfor (?:now|the (?:moment|present))\b|\bfrom now(?! on)\b",
+    r"|\bfrom now(?! on)\b",
     re.IGNORECASE,
 )
+_FOR_NOW = re.compile(r"\bfor (?:now|the (?:moment|present|time being))\b", re.IGNORECASE)
 _IN_A_WHILE = re.compile(
     r"\bin (?:about |around )?\d[\d.]* (?:second|minute|hour|day|week|month|year)s?\b", re.IGNORECASE
 )
@@ -92,6 +96,7 @@ def unspoken(clause: Clause, tool: KnownTool, arguments: dict[str, Any], used: S
         return [(verb.start, verb.end)]
     own = {word.low for word in tokens(f"{tool.spec.description} {tool.name.replace('_', ' ')}")}
     own |= {word for p in tool.params for word in (*parts(p.name), *p.words, *p.stems, *p.nouns)}
+    said_of = {word.low for word in tokens(f"{tool.spec.description} {' '.join(parts(tool.name))}")}
     found = [*_about_the_time(clause, tool, used), *_broken_off(clause, verb, own, used)]
     found += _of_its_owner(clause, tool, arguments, verb)
     quoted = [(value.start, value.end) for value in clause.values if value.kind == "quoted"]
@@ -115,7 +120,10 @@ def unspoken(clause: Clause, tool: KnownTool, arguments: dict[str, Any], used: S
         again_so = token.stem == verb.stem or token.low.startswith(verb.low)
         done = token.low.endswith("ed") and again_so and token.low not in own
         done = done or (token.low in ("ok", "okay") and "," not in clause.text[before.end : token.start])
-        if again or strange or done:
+        # "The second engine" is one of several; "stop pumping it" stops no pump.
+        which = token.low in _ORDINALS and token.low not in said_of
+        doing = before is verb and token.low.endswith("ing") and token.stem != token.low and token.low not in said_of
+        if again or strange or done or which or doing:
             found.append((token.start, token.end))
     return found
 
@@ -133,7 +141,7 @@ def _may_lead(token: Token, clause: Clause, tool: KnownTool) -> bool:
     if token.low == "from":
         return clause.opening in _TAKING or any(fits.direction(param) == "from" for param in tool.params)
     if token.low == "at":
-        return bool(called & _PRICED)
+        return bool(called & _PRICED) or any(map(currency_of, called))
     if token.low == "by":
         # What an amount is changed by, `refusals` knows.
         counted = "".join(clause.words_after(token.end, 1))[:1].isdigit()
@@ -172,8 +180,11 @@ def _within_values(clause: Clause, own: set[str], used: Sequence[Span], quoted: 
             last = token is inside[-1]
             strange = strange or (last and counted and _counts_another(token))
             strange = strange or (token in (inside[0], inside[-1]) and token.low in _AFTERWARDS)
-            strange = strange or (last and not counted and token.low.endswith("ed"))
-            if strange and token.text.islower() and not {token.low, token.stem} & own:
+            strange = strange or (last and not counted and (token.low.endswith("ed") or token.low in _SPOILT))
+            # "20 Kilo Eier" are no 20 pieces of what is called so.
+            measured = token is inside[0] and clause.text[:start].rstrip()[-1:].isdigit()
+            measured = measured and singular(token.low) in UNITS | _MEASURES
+            if measured or (strange and token.text.islower() and not {token.low, token.stem} & own):
                 yield token.start, token.end
 
 
@@ -212,6 +223,8 @@ def _about_the_time(clause: Clause, tool: KnownTool, used: Sequence[Span]) -> It
     wording = " ".join([*parts(tool.name), tool.spec.description, *(param.description for param in tool.params)])
     quoted = [(value.start, value.end) for value in clause.values if value.kind == "quoted"]
     yield from (match.span() for match in said if not overlaps(*match.span(), used))
+    # "Reject it for now" has no reason "now", and "Tell Ann I am fine for now" is told as a whole.
+    yield from (m.span() for m in _FOR_NOW.finditer(clause.text) if not any(a < m.start() < b for a, b in used))
     if _DELAYS.search(wording) is None:
         yield from (m.span() for m in _IN_A_WHILE.finditer(clause.text) if not overlaps(*m.span(), quoted))
 

@@ -96,10 +96,10 @@ def _leads(description: str, nouns: tuple[str, ...]) -> frozenset[str]:
 
 def told_leads(tool: KnownTool, param: Param) -> frozenset[str]:
     """The prepositions that a tool's description has before the noun of a parameter."""
-    return _leads(tool.spec.description, _own_nouns(param)[-1:])
+    return _leads(tool.spec.description, own_nouns(param)[-1:])
 
 
-def _own_nouns(param: Param) -> tuple[str, ...]:
+def own_nouns(param: Param) -> tuple[str, ...]:
     """The nouns of a parameter that its name holds: a plain `name` is a name, and none of what the tool speaks of."""
     return tuple(noun for noun in param.nouns if noun in param.stems) or param.stems
 
@@ -111,6 +111,10 @@ def is_led_astray(tool: KnownTool, param: Param, value: Value, clause: Clause) -
     if value.kind == "number":
         # To heal somebody by 20 points is not to heal him to 20.
         said = {token.low for token in tokens(tool.spec.description)}
+        if led == "of" and stem(clause.words_before(value.start, 2)[-1]) in param.nouns:
+            # "To a factor of 10"
+            behind = clause.words_before(value.start, 5)[2:]
+            led = next((word for word in behind if word not in _ARTICLES), led)
         if tool.change is not None and led == "to" and clause.opening in _FILLING and "to" not in said:
             # What is drained to 20 percent is not drained of 20.
             return not _LEVELS & {*parts(param.name)}
@@ -135,7 +139,7 @@ def _leads_spoken_of(tool: KnownTool, given: Given, clause: Clause) -> list[tupl
     found = []
     for param, value in given:
         skipped = [token for token in clause.tokens if token.end <= value.start and token.low not in _ARTICLES]
-        leads = [token for token in skipped if token.stem not in _own_nouns(param)][-1:]
+        leads = [token for token in skipped if token.stem not in own_nouns(param)][-1:]
         found += [(token.start, token.end) for token in leads if token.low in told_leads(tool, param)]
     return found
 
@@ -174,14 +178,15 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     typed = value.kind in ("email", "period", "time") or fits.is_date(param) or fits.is_time(param)
     if typed or (fits.is_version(param) and re.search(r"\d", value.text)):
         return 4 * (fits.affinity(param, value, clause) > 0)
-    if (_is_beside(param, value, clause) and led != "of") or (after and stem(after[1]) in _own_nouns(param)):
+    if (_is_beside(param, value, clause) and led != "of") or (after and stem(after[1]) in own_nouns(param)):
         return 4
     told = told_leads(tool, param)
-    people = _is_of_people(param)
+    people = is_of_people(param)
     person = people and value.kind != "code"
     if led in ("to", "into") and _is_set(param, value, clause):
         return 4
-    if led in ("to", "into") and clause.command in _SETTING and "to" not in told:
+    unsaid = led in ("to", "into") and clause.command in _SETTING and "to" not in told
+    if unsaid or is_called_another(tool, param, value, clause):
         # What is set to something has to be said: of "Change Sales to Ute" either may be the department.
         return 0
     if led in told or (led and (led,) == parts(param.description)[:1]):
@@ -203,7 +208,7 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     commanded = _is_commanded(tool, value, clause)
     # "Sell Uwe 2 tickets for Gala"
     given = value.kind == "name" and _HOW_MUCH_OF_IT.match(clause.text, value.end) is not None
-    to_another = given and not person and any(_is_of_people(each) for each in tool.params)
+    to_another = given and not person and any(is_of_people(each) for each in tool.params)
     if (
         _OBJECT in told
         and commanded
@@ -224,6 +229,14 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     return 1 if place and led in _OF_PLACES else 0
 
 
+def is_called_another(tool: KnownTool, param: Param, value: Value, clause: Clause) -> bool:
+    """Whether a value stands behind the noun of another parameter: S1 of "a picture of satellite S1" is no place."""
+    before = next(iter(clause.words_before(value.start, 1)), "")
+    if not before or before == clause.opening or stem(before) in {*param.nouns, *param.stems}:
+        return False
+    return any(stem(before) in own_nouns(other)[-1:] for other in tool.params if other is not param)
+
+
 def _is_commanded(tool: KnownTool, value: Value, clause: Clause) -> bool:
     """Whether nothing but the tool's own words stands before a value."""
     return not any(
@@ -232,7 +245,8 @@ def _is_commanded(tool: KnownTool, value: Value, clause: Clause) -> bool:
     )
 
 
-def _is_of_people(param: Param) -> bool:
+def is_of_people(param: Param) -> bool:
+    """Whether what a parameter takes is somebody."""
     return any(stem(word) in param.nouns for word in PERSON_WORDS | PEOPLE)
 
 
@@ -250,12 +264,12 @@ def _is_beside(param: Param, value: Value, clause: Clause) -> bool:
     whole = clause.opening not in named and len(named) == len(param.stems)
     whole = whole and tuple(stem(word) for word in reversed(named)) == param.stems
     nearest = next((w for w in clause.words_before(value.start, 4) if w not in _ARTICLES | _NAMING), "")
-    return whole or (stem(nearest) in _own_nouns(param) and nearest != clause.opening)
+    return whole or (stem(nearest) in own_nouns(param) and nearest != clause.opening)
 
 
 def _is_set(param: Param, value: Value, clause: Clause) -> bool:
     """Whether a clause speaks of what a parameter is, before "to": "the mayor of Husum to Ida", "Husum's mayor to"."""
-    said = [token for token in clause.tokens if token.end <= value.start and token.stem in _own_nouns(param)]
+    said = [token for token in clause.tokens if token.end <= value.start and token.stem in own_nouns(param)]
     return any(
         clause.words_after(token.end, 1) in (("of",), ("for",), ("to",))
         or clause.words_after(token.end, 2) == ("number", "of")
@@ -308,6 +322,11 @@ def _unclear(tool: KnownTool, given: Given, clause: Clause) -> tuple[Value, Valu
     elif (mixed := _mixed_up(loose)) is not None:
         unsaid = list(mixed)
     elif not unsaid or (len(unsaid) == 1 and _may_be_the_rest(unsaid[0][1], clause)):
+        return None
+    elif [value.kind for _, value in unsaid] == ["quoted"] and all(
+        _is_beside(*pair, clause) for pair in loose if pair not in unsaid
+    ):
+        # 'Label sample L4 "toxic"' says which is the sample.
         return None
     (this, one), (that, other) = (*unsaid, *(pair for pair in loose if pair not in unsaid))[:2]
     return one, other, this, that
