@@ -209,12 +209,8 @@ def how_plainly(tool: KnownTool, param: Param, value: Value, clause: Clause) -> 
     # "Sell Uwe 2 tickets for Gala"
     given = value.kind == "name" and _HOW_MUCH_OF_IT.match(clause.text, value.end) is not None
     to_another = given and not person and any(is_of_people(each) for each in tool.params)
-    if (
-        _OBJECT in told
-        and commanded
-        and not to_another
-        and (not is_function_word(led) or led in ("", *parts(tool.name)))
-    ):
+    bare = not is_function_word(led) or led in ("", *parts(tool.name))
+    if _OBJECT in told and commanded and not to_another and bare:
         return 2
     place = any(stem(word) in param.nouns for word in PLACE_WORDS)
     owned = clause.text[value.end : value.end + 2] in ("'s", "’s", "' ", "’ ")
