@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import closing
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -22,6 +23,8 @@ ONE, OTHER = this_process("one"), this_process("other")
 # One of whose host nothing is known here.
 FAR = replace(OTHER, name="far", host="far away")
 NUDGE = NudgeGiven(at=2.0, text="on")
+# Altered to a number that no process of this host has.
+NO_PROCESS = msgspec.json.encode(replace(ONE, name="none", pid=10**12)).decode()
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -189,7 +192,9 @@ async def test_a_clock_that_is_set_back_takes_no_run_from_a_process_of_this_host
 
 
 @pytest.mark.parametrize("journal", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("damage", ["holder = '{'", "holder = '{}'", "holder = x'ff00'", "until = 'noon'"])
+@pytest.mark.parametrize(
+    "damage", ["holder = '{'", "holder = '{}'", "holder = x'ff00'", "until = 'noon'", f"holder = '{NO_PROCESS}'"]
+)
 async def test_a_lease_that_cannot_be_read_binds_nobody(journal, path, started, damage):
     """No run of the file could be looked at for who has it, and this one not be taken up."""
     held = Held("r", FAR, 60.0)

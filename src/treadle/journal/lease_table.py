@@ -38,7 +38,7 @@ def found(connection: sqlite3.Connection, run_id: str) -> Holder | None:
     try:
         holder = replace(_holders.decode(row[0]), beat_at=row[1])
         return None if has_let_go(holder, row[2], time.time()) else holder
-    except (msgspec.MsgspecError, TypeError, ValueError):
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError):
         # A damaged one binds nobody: whose it was loses the run at its next append, as to a takeover.
         return None
 

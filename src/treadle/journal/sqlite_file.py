@@ -348,5 +348,8 @@ def is_corrupt(error: sqlite3.Error) -> bool:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary error code; 0 for what the Python module itself raises."""
-    return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    """SQLite's primary error code; 0 for what the Python module itself raises, but for a text that is none."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None and str(error).startswith("Could not decode to UTF-8"):
+        return sqlite3.SQLITE_CORRUPT
+    return int(code or 0) & 0xFF
