@@ -4,6 +4,7 @@
   nobody had told it to stop, and past a time limit that was set around it
 - a call whose task was cancelled as it began was made all the same, and no agent below did anything after it
 - of calls that were carried out side by side, one that was cut off alone was said to have cancelled itself
+- agents that worked side by side were all ended where one of them was cut off
 - a replay that was cancelled came to its end, and told of a difference that there was not
 """
 
@@ -159,6 +160,36 @@ async def test_one_of_several_calls_by_hand_is_cut_off_alone(late: int, below: b
         work[late].cancel()
         await asyncio.wait([work[late]])
         done.set()
+        await asyncio.wait(work)
+    assert [task.cancelled() for task in work] == [n == late for n in range(3)]
+    results = [record.result for record in (run.state.step or run.state.steps[-1]).calls]
+    assert [result and result.text for n, result in enumerate(results) if n != late] == ["done", "done"]
+
+
+@pytest.mark.parametrize("late", [0, 2])
+@pytest.mark.parametrize("turns", [1, 8])
+async def test_what_is_under_way_beside_an_agent_that_is_cut_off_by_hand_goes_on(late: int, turns: int) -> None:
+    done = asyncio.Event()
+
+    @tool(effect="read")
+    async def wait(n: int) -> str:
+        """Waits."""
+        await done.wait()
+        return "done"
+
+    def below_it(request: Any) -> Any:
+        return [("wait", {"n": int(request.messages[-1].text)})] if not request.step else "done"
+
+    other = Agent(ScriptedModel(below_it), name="other", tools=[wait])
+    run = Agent(ScriptedModel([[("other", {"task": str(n)}) for n in range(3)]]), tools=[other.as_tool()]).start("go")
+    run.feed(run.prepare(run.next()))
+    await think(run)
+    work = [asyncio.get_running_loop().create_task(run.call_tool(record)) for record in run.next().records]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    work[late].cancel()
+    done.set()
+    async with asyncio.timeout(5):
         await asyncio.wait(work)
     assert [task.cancelled() for task in work] == [n == late for n in range(3)]
     results = [record.result for record in (run.state.step or run.state.steps[-1]).calls]

@@ -37,7 +37,7 @@ class Driven:
             as if the process had died.
         ends: whether it was taken up only to be ended, so that nothing more is begun.
         told: whether it is to stop though nobody has cancelled the task that waits for it: a call failed in a way that
-            ends those beside it, or that task was cancelled before it had begun.
+            ends those beside it.
     """
 
     __slots__ = (
@@ -95,11 +95,11 @@ class Driven:
                 raise
             if not begun:
                 # It was told before, as by Ctrl-C in a function that it waited for, and finds that out itself.
-                self.told = True
+                self._carried[task] = task, -1
                 try:
                     await work()
                 finally:
-                    self.told = False
+                    del self._carried[task]
         except GeneratorExit:
             # Whoever waits is closed and may wait no more, so that it is left as it is.
             self.given_up = True
@@ -107,24 +107,28 @@ class Driven:
                 own.cancel()
             raise
         if failure:
-            if isinstance(failure[0], asyncio.CancelledError) and self.is_told():
+            if isinstance(failure[0], asyncio.CancelledError):
                 # anyio says it again in words of its own, without which its scope would not know it.
                 await asyncio.sleep(0)
             raise failure.pop()
 
-    def is_told(self) -> bool:
-        """Whether it was told to stop, or a run above it; what a task of its own was told by what runs in it is not."""
-        here = asyncio.current_task()
+    def is_told(self, here: asyncio.Task[Any] | None = None) -> bool:
+        """Whether it was told to stop, or a run above it; what a task of its own was told by what runs in it is not.
+
+        Args:
+            here: the task that carries out what is asked about; by default this one.
+        """
+        here = here or asyncio.current_task()
         # A loop by hand may have calls carried out side by side, each for a task that may be cancelled alone; it is
         # carried out itself, as a replay is, by whoever awaits it.
         task, before = self._carried.get(here) or next(reversed(self._carried.values()), (here, 0))
         if self.told or (task is not None and task.cancelling() > before):
             return True
-        return self._above is not None and self._above.is_cancelled()
+        return self._above is not None and self._above.is_cancelled(task)
 
-    def is_cancelled(self) -> bool:
+    def is_cancelled(self, here: asyncio.Task[Any] | None = None) -> bool:
         """Likewise, or whether its time is up: whether a cancellation that arrives is meant for it."""
-        return self.is_told() or (self.deadline is not None and self.deadline.expired())
+        return self.is_told(here) or (self.deadline is not None and self.deadline.expired())
 
     def is_given_up(self) -> bool:
         """Whether this process leaves it, or a run above it, as it is."""
@@ -136,7 +140,8 @@ class Driven:
 
     def goes_on(self) -> bool:
         """Whether nobody has told this run, or one above, to stop, nor its own task anything: most often so."""
-        own = next(reversed(self._carried), None)
+        here = asyncio.current_task()
+        own = here if here in self._carried else next(reversed(self._carried), None)
         return own is not None and not own.cancelling() and not self.is_told()
 
     async def heed(self) -> None:
