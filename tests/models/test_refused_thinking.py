@@ -442,8 +442,10 @@ async def test_what_openai_ran_does_not_go_back_without_the_reasoning_that_led_t
     assert [(await agent.run("Is it?", conversation=talk)).text for _ in range(2)] == ["It is so."] * 2
 
 
-async def test_what_openai_ran_in_a_container_that_is_gone_goes_back_in_words(serve):
-    """Regression: a conversation was refused for ever (https://github.com/pydantic/pydantic-ai/issues/7461)."""
+@pytest.mark.parametrize("reasons", [True, False])
+async def test_what_openai_ran_in_a_container_that_is_gone_goes_back_in_words(serve, reasons):
+    """Regression: a conversation was refused for ever (https://github.com/pydantic/pydantic-ai/issues/7461), then that
+    of a model which does not reason."""
     own = {"type": "code_interpreter_call", "status": "completed", **OWN["code_interpreter_call"]}
     sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
     text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is so."}]}
@@ -452,7 +454,8 @@ async def test_what_openai_ran_in_a_container_that_is_gone_goes_back_in_words(se
         if b"cntr_1" in peer.body:
             peer.answer("400 Bad Request", JSON, b'{"error": {"message": "Expected container_id: cntr_2"}}')
             return
-        whole = {"id": "r", "object": "response", "status": "completed", "output": [sealed, own, text]}
+        output = [sealed, own, text] if reasons else [own, text]
+        whole = {"id": "r", "object": "response", "status": "completed", "output": output}
         peer.answer("200 OK", JSON, json.dumps(whole).encode())
 
     agent = Agent(OpenAIResponsesModel("gpt-5", base_url=serve(answer).url, api_key="k", streaming=False))

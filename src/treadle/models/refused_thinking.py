@@ -17,7 +17,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Generator, Mapping
-from typing import Final
+from typing import Final, TypeGuard
 
 from msgspec.structs import replace
 
@@ -51,6 +51,9 @@ TIED: Final = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "image_generation_call"}
 )
 """What OpenAI ran for a model, and refuses without the reasoning that led to it."""
+
+CONTAINED: Final = "code_interpreter_call"
+"""What it ran in a container, and refuses once that is gone, whether the model reasons or not."""
 
 KEPT: Final = 100_000
 """How many thoughts that were left out are known at most."""
@@ -130,7 +133,7 @@ class RefusedThinking:
                 refusal = yield self._silent(bare)
         return refusal
 
-    def _leaves_out(self, part: Thinking) -> bool:
+    def _leaves_out(self, part: Thinking | Opaque) -> bool:
         self._left_out[_key(part)] = None
         if len(self._left_out) > KEPT:
             del self._left_out[next(iter(self._left_out))]
@@ -183,21 +186,28 @@ class RefusedThinking:
         )
 
 
-def without(request: ModelRequest, left_out: Callable[[Thinking], bool]) -> ModelRequest:
-    """`request` without what is `left_out`, and what is refused without that; the same object if that is none."""
+def without(request: ModelRequest, left_out: Callable[[Thinking | Opaque], bool]) -> ModelRequest:
+    """`request` without what is `left_out`, of what was thought and what ran in a container, and without what is
+    refused without that; the same object if that is none."""
 
     def spoken(message: Message) -> Message:
         if type(message) is not AssistantMessage:
             return message
-        kept = [part for part in message.content if type(part) is not Thinking or not left_out(part)]
-        if len(kept) == len(message.content):
+        gone = [part for part in message.content if _is_held(part) and left_out(part)]
+        if not gone:
             return message
+        kept = [part for part in message.content if type(part) is not Thinking or not left_out(part)]
         said = [_untied(part, message) for part in kept]
         return replace(message, content=tuple([part for part in said if part is not None]))
 
     messages = [spoken(message) for message in request.messages]
     same = all([one is other for one, other in zip(messages, request.messages, strict=True)])
     return request if same else replace(request, messages=messages)
+
+
+def _is_held(part: AssistantPart) -> TypeGuard[Thinking | Opaque]:
+    """Whether `part` stands for what its provider alone has."""
+    return type(part) is Thinking or (type(part) is Opaque and part.value.get("type") == CONTAINED)
 
 
 def _untied(part: AssistantPart, message: AssistantMessage) -> AssistantPart | None:
@@ -208,7 +218,9 @@ def _untied(part: AssistantPart, message: AssistantMessage) -> AssistantPart | N
     return Text(told) if told else None
 
 
-def _key(part: Thinking) -> int:
+def _key(part: Thinking | Opaque) -> int:
+    if type(part) is Opaque:
+        return hash((str(part.value.get("id")), str(part.value.get("container_id"))))
     return hash((part.id, part.signature, part.data, part.text))
 
 
