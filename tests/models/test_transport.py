@@ -220,6 +220,16 @@ async def test_what_is_compressed_in_a_way_that_nobody_asked_for_is_no_word_of_t
     assert "\x06" not in str(await error_of(model(server.url), RateLimited, "no text.*compress"))
 
 
+@pytest.mark.parametrize(("encoding", "quoted"), [("utf-16", ""), ("utf-8", "\x01")])
+async def test_the_words_of_an_error_that_holds_control_characters_are_read(
+    serve: Serve, encoding: str, quoted: str
+) -> None:
+    """Regression: it was said to be no text, and the run was not made shorter to fit the window of the model."""
+    words = f'{{"error": {{"message": "maximum context length is 8 tokens{quoted}"}}}}'
+    server = serve(lambda peer: peer.answer("400 Bad Request", {}, words.encode(encoding)))
+    await error_of(model(server.url), ContextOverflow, "maximum context length is 8 tokens")
+
+
 async def test_a_large_reply_is_read_whole(serve: Serve) -> None:
     text = "0123456789" * 1000
 

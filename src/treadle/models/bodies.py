@@ -5,6 +5,7 @@ Neighbours: `treadle.models.transport`, by which the bytes come; `treadle.models
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from treadle.kernel.messages import Json
@@ -22,8 +23,14 @@ CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def no_text(data: bytes, headers: Mapping[str, str]) -> str:
-    """What `data` is where it is no text, as what is compressed in a way that nobody asked for; empty if it is text."""
+    """What `data` is where it is no text, as what is compressed in a way that nobody asked for; empty if it is text.
+
+    A text may quote a control character of a prompt's, and is in UTF-8, which nothing that is compressed is.
+    """
     if CONTROL.search(data) is None:
+        return ""
+    with suppress(UnicodeDecodeError):
+        data.decode()
         return ""
     encoding = headers.get("content-encoding", "")
     return f"a body that is no text (content-encoding: {encoding or 'none'}); does a proxy stand between?"
