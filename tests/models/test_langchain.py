@@ -125,9 +125,11 @@ async def reply_of(*chunks: Any, request: ModelRequest = ASK) -> tuple[list[Any]
     return events, reply
 
 
-async def test_a_reply_that_says_nothing_has_its_turn_where_a_model_holds_to_turns():
-    """Regression: it was left out, and Mistral's models refuse a user's word after another, or after a result."""
-    empty = AssistantMessage(())
+@pytest.mark.parametrize("thought", [(), (ours.Thinking("Hm."),)])
+async def test_a_reply_that_says_nothing_has_its_turn_where_a_model_holds_to_turns(thought):
+    """Regression: it was left out, and Mistral's models refuse a user's word after another, or after a result; or it
+    was empty, where the model had thought."""
+    empty = AssistantMessage(thought)
     calls = AssistantMessage((ToolCall("c1", "add", "{}"),))
     history = [ours.UserMessage("go"), empty, ours.UserMessage("go on"), calls, ours.ToolMessage("c1", "add", "1")]
     model = LangChainModel(Chunks(turns=[[chunk("x")]], model_name="mistral-small"))

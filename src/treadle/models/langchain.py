@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Json, Message, ModelSettings, ToolSpec, Usage
+from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, ToolSpec, Usage
 from treadle.models.codec import answerable
 from treadle.models.errors import (
     AuthenticationFailed,
@@ -288,8 +288,10 @@ def _history_for(kind: str, is_strict: bool) -> History[list[Any]]:
 
     def put(group: Sequence[Message], made: list[Any]) -> None:
         for message in group:
-            # Where sides take turns, one that says nothing has its turn.
-            made += to_langchain([message], sendable=True, kind=kind) or ([AIMessage(SILENT)] if is_strict else [])
+            converted = to_langchain([message], sendable=True, kind=kind)
+            silent = type(message) is AssistantMessage and not any(one.content or message.calls for one in converted)
+            # Where sides take turns, one that says nothing has its turn, also where it thought.
+            made += [AIMessage(SILENT)] if is_strict and silent else converted
 
     def weigh(made: list[Any], start: int) -> int:
         return sum(len(str(one.content)) + len(str(getattr(one, "tool_calls", ""))) for one in made[start:])
