@@ -955,6 +955,13 @@ async def test_a_name_and_either_key_of_the_environment(
     assert request.headers["x-goog-api-key"] == "the-other-key"
 
 
+async def test_white_space_around_an_address_without_the_version_is_no_part_of_it(serve: Any) -> None:
+    server = serve(answering([response({"text": "Hello."})], streamed=True))
+    model = gemini(server, base_url=f" {server.url.removesuffix('/v1')} \n")
+    assert (await Agent(model).run("go")).text == "Hello."
+    assert server.requests[0].path.startswith("/v1beta/models/")
+
+
 def test_prices_and_windows_are_those_of_the_table() -> None:
     assert (
         cost("gemini:gemini-2.5-pro", ours.Usage(1_000_000))

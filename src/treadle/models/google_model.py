@@ -72,7 +72,7 @@ class GoogleModel(HttpModel):
                 )
             options["base_url"] = vertex_address(project, location, name)
         elif isinstance(base_url, str):
-            options["base_url"] = google_address(base_url)
+            options["base_url"] = google_address(base_url.strip())
         if token is not None:
             if not callable(token):
                 raise Misuse(
