@@ -72,7 +72,7 @@ def test_what_cannot_be_done_is_told(treadle: Any) -> None:
     for arguments, says in (
         (("edit", "1"), "say what is to change"),
         (("edit", "1", "x"), "no note 1"),
-        (("forget", "one"), "not a valid integer"),
+        (("forget", "one"), "is no whole number"),
         (("add", "  "), "needs a text"),
         (("add", "x" * 2001), "2000 characters"),
         (("add", "x", "--owner", ""), "whose notes"),
