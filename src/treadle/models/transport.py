@@ -127,10 +127,10 @@ class HttpTransport:
             raise ConnectionFailed(f"cannot connect to {base}{_by_proxy(base)}: 407 Proxy Authentication Required")
         if response.status_code < 400:
             raise error_for_redirect(base, response.status_code, response.headers)
-        body = json_or_text(text)
-        if isinstance(body, str):
-            body = no_text(text, response.headers) or body
-        raise error(response.status_code, response.headers, body)
+        said = json_or_text(text)
+        if isinstance(said, str):
+            said = no_text(text, response.headers) or said
+        raise error(response.status_code, response.headers, said)
 
 
 class HttpReply:
