@@ -21,7 +21,7 @@ import pytest
 
 from treadle import Agent, Misuse
 from treadle.kernel.messages import UserMessage
-from treadle.models import transport
+from treadle.models import http_client
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -493,6 +493,6 @@ def test_certificates_that_cannot_be_read_are_told_by_the_variable(monkeypatch, 
         file.write_text(content)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
     # They are read once a process.
-    monkeypatch.setattr(transport, "_tls", transport._tls.__wrapped__)
+    monkeypatch.setattr(http_client, "_tls", http_client._tls.__wrapped__)
     with pytest.raises(Misuse, match="SSL_CERT_FILE"):
         asyncio.run(Agent("ollama:qwen3").run("Hello."))

@@ -2,21 +2,19 @@
 
 Knows HTTP and nothing of models' dialects; waits for the network. It never retries, follows no redirect and sets no
 time limit of its own but for connecting: retries are the driver's, limits are `treadle.models.timeouts`. What the
-network or the server does wrong is raised as a `ModelError`. Neighbours: `treadle.models.sse` and
-`treadle.models.aws_stream`, which take streams apart; `treadle.models.bodies`, which reads what they give;
-`treadle.models.client_transport`, the same over an official client; `treadle.models.http_model`, which has both.
+network or the server does wrong is raised as a `ModelError`. Neighbours: `treadle.models.http_client`,
+which has the connections; `treadle.models.sse` and `treadle.models.aws_stream`, which take streams apart;
+`treadle.models.bodies`, which reads what they give; `treadle.models.client_transport`, the same over an official
+client; `treadle.models.http_model`, which has both.
 """
 
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from urllib.parse import urlsplit
 
-from anyio.lowlevel import RunVar, checkpoint
+from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
 from treadle.kernel.errors import Misuse
@@ -25,6 +23,7 @@ from treadle.models.aws_stream import AWS_STREAM, AwsEventParser
 from treadle.models.bodies import event_json, json_or_text, no_object, no_text, plain_words, several, starts_event
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError, ReplyTooLong
 from treadle.models.failures import error_for_redirect
+from treadle.models.http_client import CONNECT_SECONDS, by_proxy, client_here
 from treadle.models.sse import EventParser
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ Sign = Callable[[str, bytes], Awaitable[Mapping[str, str]]]
 """What makes the headers that authenticate one request, from its address and its body."""
 
 NO_HEADERS: Final[Mapping[str, str]] = {}
-CONNECT_SECONDS: Final = 15.0
 FINALISING_TURNS: Final = 3
 LARGEST_BODY: Final = 64_000_000
 LARGEST_ERROR: Final = 1_000_000
@@ -110,7 +108,7 @@ class HttpTransport:
     ) -> Reply:
         """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for all else."""
         base = self.base_url.removesuffix("/v1") if path.startswith("/v1/") else self.base_url
-        client = await _client()
+        client = await client_here()
         sent = {**self._headers, **beside(self._headers, headers)}
         if self._sign is not None:
             sent |= await self._sign(base + path, body)
@@ -124,7 +122,7 @@ class HttpTransport:
         finally:
             await response.aclose()
         if response.status_code == 407:
-            raise ConnectionFailed(f"cannot connect to {base}{_by_proxy(base)}: 407 Proxy Authentication Required")
+            raise ConnectionFailed(f"cannot connect to {base}{by_proxy(base)}: 407 Proxy Authentication Required")
         if response.status_code < 400:
             raise error_for_redirect(base, response.status_code, response.headers)
         said = json_or_text(text)
@@ -304,83 +302,14 @@ def translated(base_url: str) -> Iterator[None]:
         raise ProtocolError(f"{base_url} does not answer in HTTP: {problem}") from problem
     except httpx2.ConnectTimeout as problem:
         how = f"did not accept a connection within {CONNECT_SECONDS:g} s"
-        raise ConnectionFailed(f"{base_url} {how}{_by_proxy(base_url)}") from problem
+        raise ConnectionFailed(f"{base_url} {how}{by_proxy(base_url)}") from problem
     except (httpx2.ConnectError, httpx2.ProxyError, httpx2.UnsupportedProtocol) as problem:
-        told = f"cannot connect to {base_url}{_by_proxy(base_url)}: {problem or _cause(problem)}"
+        told = f"cannot connect to {base_url}{by_proxy(base_url)}: {problem or _cause(problem)}"
         raise ConnectionFailed(told) from problem
     except (httpx2.TransportError, OSError) as problem:
         raise ConnectionFailed(
             f"the connection to {base_url} broke: {str(problem) or _cause(problem) or type(problem).__name__}"
         ) from problem
-
-
-_clients: "RunVar[tuple[httpx2.AsyncClient, AsyncGenerator[None, None]] | None]" = RunVar("treadle.models.transport")
-
-
-async def _client() -> "httpx2.AsyncClient":
-    kept = _clients.get(None)
-    if kept is None or kept[0].is_closed:
-        try:
-            import httpx2
-        except ImportError as error:
-            raise Misuse('a model over the network needs httpx2: pip install "treadle[http]"') from error
-
-        tls = _tls()
-        try:
-            client = httpx2.AsyncClient(
-                verify=tls,
-                timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0),
-                # Runs of different people share the client; no server is to tell one from what it told another.
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            )
-        except (ImportError, ValueError) as error:
-            raise _of_proxy(error) from None
-        kept = (client, _closing(client))
-        await anext(kept[1])
-        _clients.set(kept)
-    return kept[0]
-
-
-def _of_proxy(error: Exception) -> Misuse:
-    # The client's own words may hold the address, and so the password.
-    named = "the proxy that the environment names (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY)"
-    if isinstance(error, ImportError):
-        return Misuse(f"{named} speaks SOCKS, which needs socksio: pip install socksio. Or name one that speaks HTTP.")
-    return Misuse(f"{named} cannot be used: its address begins with http://, https:// or socks5://.")
-
-
-def _by_proxy(base_url: str) -> str:
-    """What an error adds where a proxy stands between: it may be what is not there. Its address may hold a password."""
-    from urllib.request import getproxies, proxy_bypass
-
-    address, named = urlsplit(base_url), getproxies()
-    if not (named.get(address.scheme) or named.get("all")) or proxy_bypass(address.hostname or ""):
-        return ""
-    return f" by way of the proxy that {address.scheme.upper()}_PROXY, ALL_PROXY or the system's settings name"
-
-
-async def _closing(client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
-    """Closes `client` with its event loop: a loop's last act is to close the generators that are still open."""
-    try:
-        yield
-    finally:
-        # This generator knows its loop; kept on, it would keep the loop as well.
-        _clients.set(None)
-        await client.aclose()
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    import httpx2
-
-    try:
-        return httpx2.create_ssl_context()
-    except OSError as error:
-        raise Misuse(
-            "the certificates that the environment names (SSL_CERT_FILE or SSL_CERT_DIR) cannot be read: "
-            f"{error.strerror or error}. Name a file in PEM form, or leave the variable out for those of the system."
-        ) from error
 
 
 async def _error_text(base_url: str, response: "httpx2.Response") -> bytes:
