@@ -161,6 +161,24 @@ def test_a_measure_that_is_stored_otherwise_and_declared_alike_is_the_same(tmp_p
     ]
 
 
+def test_a_measure_of_what_cannot_be_added_up_is_not_the_same_as_one_of_figures(tmp_path: Path) -> None:
+    columns = ("id", "amount", "day")
+    write_csv(tmp_path / "a.csv", columns, [("x", "5.00", "2026-01-01")])
+    write_table(
+        tmp_path / "b.parquet", columns, ["VARCHAR", "DATE", "DATE"], [("x", *["2026-01-01"] * 2)], parquet=True
+    )
+    measures = Measure(name="amount"), Measure(name="days", column="day", aggregation="count")
+    made = [
+        Source(name=name, kind=kind, path=f"{name}.{kind}", dimensions=(Dimension(name="id"),), measures=measures)  # type: ignore[arg-type]
+        for name, kind in (("a", "csv"), ("b", "parquet"))
+    ]
+    found = compare_schemas(Catalog(made, tmp_path), "a", "b", bounds=QUICK)
+    assert [(one.name, one.b, one.fate) for one in found.members if one.kind == "measure"] == [
+        ("amount", "sum of date", "differs"),
+        ("days", "count of date", "same"),
+    ]
+
+
 @pytest.mark.parametrize("kind", ["json", "sqlite", "duckdb", "parquet"])
 def test_what_is_declared_as_the_data_have_it_and_columns_that_nobody_declares_are_the_same(
     tmp_path: Path, kind: str

@@ -14,9 +14,12 @@ from treadle.analyst.reading.keys import natural_type
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.remote.opening import open_table
-from treadle.analyst.sql.types import INTEGERS
+from treadle.analyst.sql.types import INTEGERS, decimals_in
 
 Fate = Literal["same", "differs", "only_a", "only_b"]
+
+_FIGURES = frozenset(("DECIMAL", "DOUBLE", "FLOAT", "VARCHAR"))
+"""Beside whole numbers and those of fixed decimals; a text is read as a number."""
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -187,8 +190,18 @@ def _words(item: Dimension | Measure, types: dict[str, str]) -> str:
 
 
 def _meant(item: Dimension | Measure, types: dict[str, str]) -> str:
-    """`_words` without how the figures are stored, which is another way in each kind of source: they add up alike."""
-    return _words(item, types if isinstance(item, Dimension) else dict.fromkeys(types, "stored"))
+    """`_words` without how the figures are stored, which is another way in each kind of source: they add up alike.
+
+    What does not add up, such as days, is no figure, but can be counted.
+    """
+    if isinstance(item, Dimension):
+        return _words(item, types)
+    counted = item.aggregation == "count"
+    return _words(item, {name: "stored" if counted or _adds_up(kind) else kind for name, kind in types.items()})
+
+
+def _adds_up(kind: str) -> bool:
+    return kind in INTEGERS or kind in _FIGURES or decimals_in(kind) is not None
 
 
 def _type_of(kind: str) -> str:
