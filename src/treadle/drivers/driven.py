@@ -142,7 +142,7 @@ class Driven:
         """Whether nobody has told this run, or one above, to stop, nor its own task anything: most often so."""
         here = asyncio.current_task()
         own = here if here in self._carried else next(reversed(self._carried), None)
-        return own is not None and not own.cancelling() and not self.is_told()
+        return own is not None and not own.cancelling() and not self.is_told(here)
 
     async def heed(self) -> None:
         """Lets this run go on, if nobody has told it, or one above, to stop. Where it `goes_on` there is nothing to do.

@@ -204,8 +204,8 @@ class Run:
 
     async def judged(self) -> Command | None:
         """`next`, where a stop condition may be asynchronous."""
-        if self.state.phase != "ready":
-            return decide(self.state)
+        if self.config.stop_when is None or self.state.phase != "ready":
+            return self.next()
         asked = self.state, self.config.stop_when, self._recent
         return decide(self.state, await self.driven.own(judge, "stop_when", *asked))
 
